@@ -1,0 +1,34 @@
+// Text form: parses and prints programs. docs/text.md holds the grammar.
+// Included by tools, tests and dumps. Must not run passes.
+#ifndef SVOD_IR_TEXT_H_
+#define SVOD_IR_TEXT_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "ir/program.h"
+
+namespace svod {
+
+// The functions that `text` holds, made in `context`. `file` is what messages call the text.
+// Errors: InvalidArgument, "file:line:column: what, got X, expected Y", the source line and a caret
+// under the token. Nothing of a text that fails is kept but nodes in the context.
+absl::StatusOr<Module> ParseModule(absl::string_view text, absl::string_view file,
+                                   std::shared_ptr<Context> context);
+
+// The canonical text: parsing it gives the same nodes. Node names come from the notes and are made
+// unique; nameless nodes are %0, %1, ... in order.
+// Errors: InvalidArgument when the kernel cannot be put in order (see Linearize).
+absl::StatusOr<std::string> Print(const Function& function);
+absl::StatusOr<std::string> Print(const Module& module);
+// The same without any names but numbers and parameters: equal programs give equal text. It is what
+// cache keys compare.
+absl::StatusOr<std::string> PrintCanonical(const UOp* sink);
+
+// One node for a message, its sources by op: "add(load, const 1:f32) : f32".
+std::string Summarize(const UOp* node);
+
+}  // namespace svod
+
+#endif  // SVOD_IR_TEXT_H_
