@@ -1,0 +1,15 @@
+# LLVM: IR, code generation, ORC. Target: svod_llvm, to be linked PRIVATE by jit/ alone.
+#
+# "22" alone would read as 22.0 and match nothing: LLVM's version file wants equal major.minor.
+find_package(LLVM 22.1 CONFIG REQUIRED HINTS /usr/lib/llvm-22)
+if(NOT TARGET LLVM)
+  message(FATAL_ERROR "llvm: ${LLVM_DIR} has no shared libLLVM, expected one (llvm-22-dev)")
+endif()
+
+# The flags of llvm-config are left alone on purpose: -fno-exceptions and -fno-rtti would
+# reach TBB and googletest, and this LLVM is built with RTTI.
+add_library(svod_llvm INTERFACE IMPORTED GLOBAL)
+target_include_directories(svod_llvm SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS})
+separate_arguments(SVOD_LLVM_DEFINITIONS NATIVE_COMMAND "${LLVM_DEFINITIONS}")
+target_compile_definitions(svod_llvm INTERFACE ${SVOD_LLVM_DEFINITIONS})
+target_link_libraries(svod_llvm INTERFACE LLVM)
