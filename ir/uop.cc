@@ -1,7 +1,6 @@
 #include "ir/uop.h"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
+#include <xxhash.h>  // XXH_INLINE_ALL comes with its target
 
 #include <algorithm>
 #include <bit>
