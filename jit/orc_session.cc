@@ -1,7 +1,5 @@
 #include "jit/orc_session.h"
 
-#include <cmath>
-#include <cstring>
 #include <deque>
 #include <mutex>
 #include <utility>
@@ -14,7 +12,6 @@
 #include "jit/code_memory.h"
 #include "jit/llvm_status.h"
 #include "llvm/ExecutionEngine/JITLink/JITLinkMemoryManager.h"
-#include "llvm/ExecutionEngine/Orc/AbsoluteSymbols.h"
 #include "llvm/ExecutionEngine/Orc/Debugging/ELFDebugObjectPlugin.h"
 #include "llvm/ExecutionEngine/Orc/Debugging/PerfSupportPlugin.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
@@ -31,35 +28,6 @@ namespace {
 namespace orc = llvm::orc;
 
 llvm::StringRef ToLlvm(absl::string_view text) { return {text.data(), text.size()}; }
-
-struct Callable {
-  const char* name;
-  void* address;
-};
-
-template <typename Function>
-void* AddressOf(Function* function) {
-  return reinterpret_cast<void*>(function);
-}
-
-// Sorted. LLVM calls these for fma, rounding and large copies on targets that lack instructions.
-const Callable kCallables[] = {
-    {"ceil", AddressOf<double(double)>(std::ceil)},
-    {"ceilf", AddressOf<float(float)>(ceilf)},
-    {"floor", AddressOf<double(double)>(std::floor)},
-    {"floorf", AddressOf<float(float)>(floorf)},
-    {"fma", AddressOf<double(double, double, double)>(std::fma)},
-    {"fmaf", AddressOf<float(float, float, float)>(fmaf)},
-    {"memcpy", AddressOf<void*(void*, const void*, size_t)>(memcpy)},
-    {"memmove", AddressOf<void*(void*, const void*, size_t)>(memmove)},
-    {"memset", AddressOf<void*(void*, int, size_t)>(memset)},
-    {"nearbyint", AddressOf<double(double)>(std::nearbyint)},
-    {"nearbyintf", AddressOf<float(float)>(nearbyintf)},
-    {"rint", AddressOf<double(double)>(std::rint)},
-    {"rintf", AddressOf<float(float)>(rintf)},
-    {"trunc", AddressOf<double(double)>(std::trunc)},
-    {"truncf", AddressOf<float(float)>(truncf)},
-};
 
 // ORC gives the reason of a failed lookup to the session's reporter alone. Linking runs in place,
 // on the thread that looks up, so the reason waits here for it.
@@ -110,7 +78,7 @@ absl::Status CheckObject(llvm::MemoryBufferRef buffer, absl::string_view entry) 
     if (name->empty()) continue;
     absl::string_view text(name->data(), name->size());
     if ((*flags & llvm::object::SymbolRef::SF_Undefined) != 0) {
-      if (!KernelMayCall(text)) unknown.push_back(name->str());
+      unknown.push_back(name->str());
     } else if (text == entry) {
       has_entry = true;
     }
@@ -140,13 +108,6 @@ int64_t LoadedBytes(llvm::MemoryBufferRef buffer) {
 
 }  // namespace
 
-bool KernelMayCall(absl::string_view symbol) {
-  for (const Callable& callable : kCallables) {
-    if (symbol == callable.name) return true;
-  }
-  return false;
-}
-
 struct OrcSession::State {
   // A JITDylib and the entries in it. Entries that are live twice, such as those of two caches,
   // go to different shelves; nearly always there is only the first.
@@ -160,21 +121,13 @@ struct OrcSession::State {
   mutable std::mutex mutex;
   std::deque<Shelf> shelves;
 
-  absl::StatusOr<Shelf*> Reserve(const std::string& entry) {
+  Shelf* Reserve(const std::string& entry) {
     std::lock_guard<std::mutex> lock(mutex);
     for (Shelf& shelf : shelves) {
       if (shelf.entries.insert(entry).second) return &shelf;
     }
     orc::JITDylib& dylib =
         jit->getExecutionSession().createBareJITDylib(absl::StrCat("kernels", shelves.size()));
-    orc::SymbolMap symbols;
-    for (const Callable& callable : kCallables) {
-      symbols[jit->mangleAndIntern(callable.name)] = {
-          orc::ExecutorAddr::fromPtr(callable.address),
-          llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
-    }
-    SVOD_RETURN_IF_ERROR(
-        ToStatus(dylib.define(orc::absoluteSymbols(std::move(symbols))), "orc: defining symbols"));
     shelves.push_back({&dylib, {entry}});
     return &shelves.back();
   }
@@ -270,7 +223,7 @@ absl::StatusOr<LinkedCode> OrcSession::Link(absl::string_view object, absl::stri
   SVOD_RETURN_IF_ERROR(CheckObject(buffer->getMemBufferRef(), entry));
   int64_t loaded_bytes = state_->memory == nullptr ? LoadedBytes(buffer->getMemBufferRef()) : 0;
 
-  SVOD_ASSIGN_OR_RETURN(State::Shelf * shelf, state_->Reserve(name));
+  State::Shelf* shelf = state_->Reserve(name);
   auto owner = std::make_shared<LinkOwner<State, State::Shelf>>();
   owner->state = state_;
   owner->shelf = shelf;

@@ -29,8 +29,8 @@ struct LinkedCode {
   std::shared_ptr<const void> owner;
 };
 
-// One LLJIT whose kernels can call nothing of the process but a short list of exact math and
-// memory functions (KernelMayCall). Threads: all methods may be called at any time.
+// One LLJIT whose kernels can call and read nothing of the process but their arguments. Threads:
+// all methods may be called at any time.
 class OrcSession {
  public:
   // Errors: Internal when LLVM cannot set up a session for this machine.
@@ -41,9 +41,9 @@ class OrcSession {
 
   // Loads `object`, an ELF relocatable for this machine, and finds the function `entry` in it.
   // Several objects may define the same entry. A failure leaves the session as it was.
-  // Errors: Internal with LLVM's reason: no ELF file, no such entry, calls beyond KernelMayCall,
-  // writable data, relocations that do not fit. ResourceExhausted when code memory is used up.
-  // Cost: about 15 us a small kernel; another microsecond when `owner` goes.
+  // Errors: Internal with LLVM's reason: no ELF file, no such entry, references to symbols that it
+  // does not define, writable data, relocations that do not fit. ResourceExhausted when code memory
+  // is used up. Cost: about 15 us a small kernel; another microsecond when `owner` goes.
   absl::StatusOr<LinkedCode> Link(absl::string_view object, absl::string_view entry);
 
   struct Usage {
@@ -59,10 +59,6 @@ class OrcSession {
   explicit OrcSession(std::shared_ptr<State> state) : state_(std::move(state)) {}
   std::shared_ptr<State> state_;
 };
-
-// Whether an object may leave `symbol` to the session: functions whose result is exact, so that
-// machine code that calls them agrees with the interpreter on targets without the instruction.
-bool KernelMayCall(absl::string_view symbol);
 
 }  // namespace svod
 
