@@ -132,7 +132,17 @@ def check_form(path, text, face):
             yield "does not open by saying what it holds"
 
 
-CODE_RULES = (check_direction, check_llvm, check_system, check_calls, check_form)
+def check_macros(path, text, face):
+    if not path.endswith((".h", ".cc")) or folder_of(path) is None:
+        return
+    for match in re.finditer(r"^\s*#\s*define\s+(\w+)", text, re.MULTILINE):
+        name = match.group(1)
+        if not name.startswith("SVOD_") and not name.endswith("_H_"):  # check_form has the guards
+            yield f"defines {name}, expected a name that starts with SVOD_"
+
+
+CODE_RULES = (check_direction, check_llvm, check_system, check_calls, check_form,
+              check_macros)
 
 
 def problems(path, text, face=frozenset()):
@@ -270,6 +280,10 @@ class Rules(unittest.TestCase):
         self.expect("ir/a.cc", "// TODO later\n", "unfinished")
         self.expect("ir/a.h", "// x\n#ifndef A_H\n#define A_H\n", "no include guard SVOD_IR_A_H_")
         self.expect("ir/a.h", "#ifndef SVOD_IR_A_H_\n#define SVOD_IR_A_H_\n", "does not open by")
+
+    def test_macros(self):
+        self.expect("ir/a.cc", "#define CHECK(x) x\n", "defines CHECK, expected a name that starts")
+        self.expect_fine("ir/a.cc", "#define SVOD_CHECK(x) x\n#undef CHECK\n")
 
     def test_machine_paths(self):
         self.expect("docs/a.md", "see /work/main/x\n", "names a path of one machine")
