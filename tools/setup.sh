@@ -34,8 +34,12 @@ svod_install() {
   svod_say "installing ${missing[*]}"
   local apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q
     -o DPkg::Lock::Timeout=600 -o Dpkg::Use-Pty=0)
-  "${apt[@]}" update </dev/null >&2 &&
-    "${apt[@]}" install -y --no-install-recommends "${missing[@]}" </dev/null >&2
+  "${apt[@]}" update </dev/null >&2 || return 1
+  if ! "${apt[@]}" install -y --no-install-recommends "${missing[@]}" </dev/null >&2; then
+    svod_say "LLVM 22 is in Debian 12's security archive: see that apt's sources have" \
+      "'deb http://deb.debian.org/debian-security bookworm-security main'"
+    return 1
+  fi
 }
 
 # Configures a preset when it never was, when the presets changed since, or when the tree was moved.
