@@ -19,9 +19,13 @@ struct Step {
   const UOp* node;
 };
 
+// Most loops that may stand in one another.
+inline constexpr int kMaxLoopDepth = 128;
+
 struct LinearKernel {
   std::vector<Step> steps;
-  // The innermost loop that a node runs in, as its RANGE; absent for nodes outside every loop.
+  // The innermost loop that a node runs in, as its RANGE; absent for nodes outside every loop. A
+  // RANGE, whose value lives in its own loop, maps to itself.
   absl::flat_hash_map<const UOp*, const UOp*> loop_of;
   // The loop around a loop; absent at the top.
   absl::flat_hash_map<const UOp*, const UOp*> parent_loop;
@@ -29,14 +33,17 @@ struct LinearKernel {
   absl::flat_hash_map<const UOp*, std::vector<const UOp*>> closers;
 };
 
-// Orders the nodes under a kernel's SINK. The order depends on content only: a node is placed in
-// the outermost loop that its sources allow, effects of one loop body in the order in which END and
-// SINK list them, everything else right before its first user. CONST and INDEX nodes are steps too.
-// For a graph's SINK (no loops) it is the topological order.
-// Errors: InvalidArgument for a range that is never closed, closed twice or used after its end, and
-// for loops that would have to interleave; the message prints the ops and axes concerned.
+// Orders the nodes under a kernel's SINK, which is no step itself. The order depends on content
+// only: a node is placed in the outermost loop that its sources allow, effects of one loop body in
+// the order in which END and SINK list them, everything else right before its first user. CONST and
+// INDEX nodes are steps too; RANGEs are the steps kLoopBegin and kLoopEnd. REDUCEs over the same
+// ranges share one loop and follow it together.
+// For a graph's SINK (no loops) it is the topological order, without the kernels that it calls.
+// Errors: InvalidArgument for a range that is never closed, closed twice or used after its end, for
+// loops that would have to interleave, and beyond kMaxLoopDepth; the message prints the ops and
+// axes concerned, and `culprit`, if not null, is set to the node to blame.
 // Cost: linear in nodes and sources, with sets of at most the nesting depth.
-absl::StatusOr<LinearKernel> Linearize(const UOp* sink);
+absl::StatusOr<LinearKernel> Linearize(const UOp* sink, const UOp** culprit = nullptr);
 
 }  // namespace svod
 
