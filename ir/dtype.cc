@@ -19,7 +19,11 @@ absl::StatusOr<DType> ParseDType(absl::string_view text) {
   // No scalar name holds an 'x' but index, which ends in one.
   size_t split = text.rfind('x');
   if (split != absl::string_view::npos && split + 1 < text.size()) {
-    if (absl::SimpleAtoi(text.substr(split + 1), &lanes)) name = text.substr(0, split);
+    if (absl::SimpleAtoi(text.substr(split + 1), &lanes)) {
+      name = text.substr(0, split);
+    } else {
+      lanes = 1;  // the failed conversion has set it
+    }
     if (lanes < 1 || lanes > kMaxLanes) {
       return absl::InvalidArgumentError(absl::StrCat("dtype '", text, "': lanes out of range, got ",
                                                      lanes, ", expected 1 to ", kMaxLanes));
