@@ -171,7 +171,7 @@ llvm::Error AddPlugins(const SessionOptions& options, orc::ExecutionSession& ses
         orc::ExecutorAddr::fromPtr(&llvm_orc_registerJITLoaderPerfStart),
         orc::ExecutorAddr::fromPtr(&llvm_orc_registerJITLoaderPerfEnd),
         orc::ExecutorAddr::fromPtr(&llvm_orc_registerJITLoaderPerfImpl),
-        /*EmitDebugInfo=*/true, /*EmitUnwindInfo=*/true));
+        /*EmitDebugInfo=*/true, /*EmitUnwindInfo=*/false));
   }
   return llvm::Error::success();
 }
