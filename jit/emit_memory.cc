@@ -1,0 +1,426 @@
+// Memory: where buffers live, loads and stores.
+//
+// A gate guards in one of three ways: a false constant drops the access, a scalar branches around
+// it, a vector masks its lanes. Memory behind a false gate is never touched.
+#include <algorithm>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "ir/check.h"
+#include "ir/program.h"
+#include "jit/lowering.h"
+#include "llvm/IR/DerivedTypes.h"
+#include "llvm/IR/MDBuilder.h"
+
+namespace svod {
+namespace {
+
+constexpr int64_t kMaxPromotedSlots = 1024;
+// REGs that cannot be promoted lie on the stack up to this size in total, then in scratch.
+constexpr int64_t kMaxAllocaBytes = 16 << 10;
+constexpr int64_t kMaxScratchBytes = int64_t{1} << 31;
+constexpr int64_t kScratchAlignment = 64;
+
+int64_t RoundUp(int64_t value, int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+bool IsScratch(const UOp* buffer) { return buffer->op() == Op::kReg || buffer->op() == Op::kLocal; }
+
+DType AccessType(const UOp* access) {
+  return access->op() == Op::kLoad ? access->dtype() : access->source(1)->dtype();
+}
+
+}  // namespace
+
+void KernelLowering::FindAccesses() {
+  for (const Step& step : linear_.steps) {
+    if (step.kind != Step::Kind::kCompute) continue;
+    if (step.node->op() != Op::kLoad && step.node->op() != Op::kStore) continue;
+    const UOp* base = BaseBuffer(step.node->source(0));
+    auto [it, fresh] = buffers_.try_emplace(base);
+    if (fresh) buffer_order_.push_back(base);
+    it->second.accesses.push_back(step.node);
+  }
+}
+
+// A REG moves into SSA values when each access names a constant position, and all accesses move
+// equally many lanes and never straddle two slots.
+void KernelLowering::PromoteRegs() {
+  for (const UOp* reg : buffer_order_) {
+    if (reg->op() != Op::kReg) continue;
+    Buffer& buffer = buffers_[reg];
+    const int64_t size = reg->arg<ScratchArgument>().size * reg->dtype().lanes;
+    const int lanes = AccessType(buffer.accesses[0]).lanes;
+    bool uniform = (size + lanes - 1) / lanes <= kMaxPromotedSlots;
+    for (const UOp* access : buffer.accesses) {
+      const UOp* position = access->source(0)->source(1);
+      uniform = uniform && AccessType(access).lanes == lanes && IsConst(position) &&
+                !position->dtype().is_vector();
+      if (!uniform) break;
+      int64_t element = ConstInt(position);
+      uniform = element >= 0 && element <= size;
+      element *= reg->dtype().lanes;
+      uniform = uniform && element % lanes == 0 && element + lanes <= size;
+    }
+    if (!uniform) continue;
+    buffer.lanes_per_slot = lanes;
+    buffer.first_slot = static_cast<int>(slots_.size());
+    llvm::Type* type = RegisterType(reg->dtype().with_lanes(lanes), context_);
+    slots_.resize(slots_.size() + size / lanes, llvm::Constant::getNullValue(type));
+  }
+}
+
+int KernelLowering::SlotOf(const UOp* access, const Buffer& buffer) const {
+  int64_t element = ConstInt(access->source(0)->source(1)) * access->source(0)->dtype().lanes;
+  return buffer.first_slot + static_cast<int>(element / buffer.lanes_per_slot);
+}
+
+// Gives the REGs and LOCALs that are left a place on the stack or in scratch, filled with zeros.
+absl::Status KernelLowering::PlaceScratch() {
+  std::vector<std::pair<const UOp*, int64_t>> placed;
+  for (const UOp* node : buffer_order_) {
+    Buffer& buffer = buffers_[node];
+    if (!IsScratch(node) || buffer.lanes_per_slot > 0) continue;
+    int64_t size;
+    if (__builtin_mul_overflow(node->arg<ScratchArgument>().size, node->dtype().size_bytes(),
+                               &size) ||
+        size > kMaxScratchBytes || scratch_bytes_ + size > kMaxScratchBytes) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("lower: ", NameOf(node), ": scratch of the kernel, got more than ",
+                       kMaxScratchBytes, " bytes, expected at most that"));
+    }
+    size = RoundUp(size, kScratchAlignment);  // so that zeros can be stored in whole vectors
+    EnterNode(node);
+    if (node->op() == Op::kReg && alloca_bytes_ + size <= kMaxAllocaBytes) {
+      auto* place = b_.CreateAlloca(llvm::ArrayType::get(b_.getInt8Ty(), size));
+      place->setAlignment(llvm::Align(std::min<int64_t>(target_.vector_bytes, 16)));
+      alloca_bytes_ += size;
+      buffer.base = place;
+    } else {
+      Value* scratch = function_->getArg(3);
+      buffer.base = scratch_bytes_ == 0
+                        ? scratch
+                        : b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), scratch, scratch_bytes_);
+      scratch_bytes_ += size;
+    }
+    placed.push_back({node, size});
+  }
+  // Loops come after all allocas, which must stand in the first block to cost nothing.
+  for (const auto& [node, size] : placed) {
+    EnterNode(node);
+    EmitZeros(buffers_[node].base, size);
+  }
+  return absl::OkStatus();
+}
+
+// Whole vectors of zeros: in a row while they are few, else
+//   i = 0; do { store base + i; i += vector } while (i < size);
+void KernelLowering::EmitZeros(Value* base, int64_t size_bytes) {
+  const int64_t step = target_.vector_bytes;
+  Value* zeros =
+      llvm::Constant::getNullValue(llvm::FixedVectorType::get(b_.getInt64Ty(), step / 8));
+  const llvm::Align alignment(std::min<int64_t>(step, 16));
+  constexpr int64_t kMaxStraight = 16;
+  if (size_bytes / step <= kMaxStraight) {
+    for (int64_t offset = 0; offset < size_bytes; offset += step) {
+      Value* address = b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), base, offset);
+      b_.CreateAlignedStore(zeros, address, alignment);
+    }
+    return;
+  }
+  llvm::BasicBlock* before = b_.GetInsertBlock();
+  llvm::BasicBlock* body = NewBlock(".zero");
+  llvm::BasicBlock* exit = NewBlock(".zeroed");
+  b_.CreateBr(body);
+  b_.SetInsertPoint(body);
+  llvm::PHINode* offset = b_.CreatePHI(b_.getInt64Ty(), 2);
+  offset->addIncoming(b_.getInt64(0), before);
+  b_.CreateAlignedStore(zeros, b_.CreateInBoundsGEP(b_.getInt8Ty(), base, offset), alignment);
+  Value* next = b_.CreateAdd(offset, b_.getInt64(step), "", true, true);
+  offset->addIncoming(next, body);
+  b_.CreateCondBr(b_.CreateICmpULT(next, b_.getInt64(size_bytes)), body, exit);
+  b_.SetInsertPoint(exit);
+}
+
+// Loads the pointers of the PARAMs that are accessed, by slot.
+void KernelLowering::EmitParams() {
+  std::vector<const UOp*> params;
+  for (const UOp* node : buffer_order_) {
+    if (node->op() == Op::kParam) params.push_back(node);
+  }
+  std::sort(params.begin(), params.end(), [](const UOp* a, const UOp* b) {
+    return a->arg<ParamArgument>().slot < b->arg<ParamArgument>().slot;
+  });
+  std::vector<llvm::Metadata*> scopes;
+  llvm::MDBuilder metadata(context_);
+  llvm::MDNode* domain =
+      options_.noalias ? metadata.createAnonymousAliasScopeDomain("params") : nullptr;
+  for (const UOp* param : params) {
+    EnterNode(param);
+    Value* slot = function_->getArg(0);
+    if (int64_t number = param->arg<ParamArgument>().slot; number > 0) {
+      slot = b_.CreateConstInBoundsGEP1_64(b_.getPtrTy(), slot, static_cast<uint64_t>(number));
+    }
+    llvm::LoadInst* base = b_.CreateAlignedLoad(b_.getPtrTy(), slot, llvm::Align(8));
+    base->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(context_, {}));
+    base->setName(NameOf(param));
+    buffers_[param].base = base;
+    if (options_.noalias) {
+      scopes.push_back(metadata.createAnonymousAliasScope(domain, NameOf(param)));
+    }
+  }
+  for (size_t i = 0; i < scopes.size(); ++i) {
+    std::vector<llvm::Metadata*> others = scopes;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+    buffers_[params[i]].scope = llvm::MDNode::get(context_, {scopes[i]});
+    buffers_[params[i]].others = llvm::MDNode::get(context_, others);
+  }
+}
+
+template <typename Instruction>
+Instruction* KernelLowering::Annotate(const Place& place, Instruction* instruction) {
+  if (place.buffer->scope != nullptr) {
+    instruction->setMetadata(llvm::LLVMContext::MD_alias_scope, place.buffer->scope);
+    instruction->setMetadata(llvm::LLVMContext::MD_noalias, place.buffer->others);
+  }
+  return instruction;
+}
+
+llvm::Value* KernelLowering::FromMemory(DType dtype, Value* value) {
+  if (!dtype.is_bool()) return value;
+  return b_.CreateICmpNE(value, llvm::Constant::getNullValue(value->getType()));
+}
+
+llvm::Value* KernelLowering::ToMemory(DType dtype, Value* value) {
+  return dtype.is_bool() ? b_.CreateZExt(value, MemoryType(dtype, context_)) : value;
+}
+
+// Constant addends of the position go into an address of their own, where instruction selection
+// finds them for the displacement; added before, a loop around would keep each in a register.
+KernelLowering::Place KernelLowering::PlaceOf(const UOp* access, int lanes) {
+  const UOp* index = access->source(0);
+  const UOp* position = index->source(1);
+  const DType element = index->dtype();
+  Place place;
+  place.buffer = &buffers_[BaseBuffer(index)];
+  // Only the alignment of an element is known of a PARAM (see kernel_abi.h). A larger one in the
+  // program is a wish: to rely on it would let a wrong program fault, and on processors of today an
+  // unaligned move of aligned memory costs the same.
+  int64_t natural = InfoOf(element.scalar).size_bytes;
+  int64_t wanted = access->arg<AlignmentArgument>().bytes;
+  place.alignment = llvm::Align(wanted > 0 ? std::min(wanted, natural) : natural);
+  if (index->num_sources() == 3) {
+    place.gate = ValueOf(index->source(2));
+    auto* constant = llvm::dyn_cast<llvm::Constant>(place.gate);
+    if (constant != nullptr && constant->isOneValue() && !place.gate->getType()->isVectorTy()) {
+      place.gate = nullptr;
+    }
+  }
+  int64_t displacement = 0;
+  while (position->op() == Op::kAdd && !position->dtype().is_vector()) {
+    const UOp* constant = position->source(1);
+    const UOp* rest = position->source(0);
+    if (!IsConst(constant)) std::swap(constant, rest);
+    if (!IsConst(constant)) break;
+    displacement = static_cast<int64_t>(static_cast<uint64_t>(displacement) +
+                                        static_cast<uint64_t>(ConstInt(constant)));
+    position = rest;
+  }
+  llvm::Type* scalar = MemoryType(element.element(), context_);
+  Value* value = nullptr;
+  if (IsConst(position) && !position->dtype().is_vector()) {
+    displacement = static_cast<int64_t>(static_cast<uint64_t>(displacement) +
+                                        static_cast<uint64_t>(ConstInt(position)));
+  } else {
+    value = ValueOf(position);
+  }
+  if (element.is_vector()) {
+    if (value != nullptr) value = b_.CreateMul(value, b_.getInt64(element.lanes));
+    displacement = static_cast<int64_t>(static_cast<uint64_t>(displacement) *
+                                        static_cast<uint64_t>(element.lanes));
+  }
+  // Without "inbounds": a gated address may be anywhere.
+  Value* address = place.buffer->base;
+  if (value != nullptr) address = b_.CreateGEP(scalar, address, value);
+  if (displacement != 0) address = b_.CreateGEP(scalar, address, b_.getInt64(displacement));
+  if (position->dtype().is_vector()) {
+    place.addresses = address;
+    SVOD_DCHECK(position->dtype().lanes == lanes);
+  } else {
+    place.address = address;
+  }
+  (void)lanes;
+  return place;
+}
+
+// Masked and gathered accesses of very many lanes are cut: where the target has no instruction for
+// them, LLVM makes a chain of branches that carries the whole vector along.
+int KernelLowering::ChunkLanes(llvm::FixedVectorType* type) const {
+  int element_bytes = static_cast<int>(type->getScalarSizeInBits()) / 8;
+  return std::clamp(target_.vector_bytes / element_bytes, 4, 64);
+}
+
+llvm::Value* KernelLowering::Slice(Value* vector, int first, int count) {
+  if (vector == nullptr) return nullptr;
+  auto* type = llvm::cast<llvm::FixedVectorType>(vector->getType());
+  if (static_cast<int>(type->getNumElements()) == count) return vector;
+  std::vector<int> lanes(static_cast<size_t>(count));
+  for (int i = 0; i < count; ++i) lanes[static_cast<size_t>(i)] = first + i;
+  return b_.CreateShuffleVector(vector, lanes);
+}
+
+// Joins neighbours pairwise, so that the shuffles form a tree. Only the last part may be shorter.
+llvm::Value* KernelLowering::Concatenate(std::vector<Value*> parts) {
+  auto lanes_of = [](Value* part) {
+    return static_cast<int>(llvm::cast<llvm::FixedVectorType>(part->getType())->getNumElements());
+  };
+  while (parts.size() > 1) {
+    std::vector<Value*> joined;
+    for (size_t i = 0; i + 1 < parts.size(); i += 2) {
+      const int first = lanes_of(parts[i]), second = lanes_of(parts[i + 1]);
+      std::vector<int> lanes;
+      for (int k = 0; k < first; ++k) lanes.push_back(k < second ? k : llvm::PoisonMaskElem);
+      // Both operands of a shuffle have one type.
+      Value* other = first == second ? parts[i + 1] : b_.CreateShuffleVector(parts[i + 1], lanes);
+      lanes.clear();
+      for (int k = 0; k < first + second; ++k) lanes.push_back(k);
+      joined.push_back(b_.CreateShuffleVector(parts[i], other, lanes));
+    }
+    if (parts.size() % 2 == 1) joined.push_back(parts.back());
+    parts = std::move(joined);
+  }
+  return parts[0];
+}
+
+// One element or neighbours without a mask are a plain load. `mask` null: every lane.
+llvm::Value* KernelLowering::LoadLanes(const Place& place, llvm::FixedVectorType* type, Value* mask,
+                                       Value* alt) {
+  const int lanes = static_cast<int>(type->getNumElements());
+  const int chunk = ChunkLanes(type);
+  std::vector<Value*> parts;
+  for (int first = 0; first < lanes; first += chunk) {
+    const int count = std::min(chunk, lanes - first);
+    auto* part = llvm::FixedVectorType::get(type->getElementType(), static_cast<unsigned>(count));
+    Value* part_mask = Slice(mask, first, count);
+    Value* part_alt = Slice(alt, first, count);
+    if (place.addresses != nullptr) {
+      parts.push_back(
+          Annotate(place, b_.CreateMaskedGather(part, Slice(place.addresses, first, count),
+                                                place.alignment, part_mask, part_alt)));
+    } else {
+      Value* address = b_.CreateConstGEP1_64(type->getElementType(), place.address, first);
+      parts.push_back(Annotate(
+          place, b_.CreateMaskedLoad(part, address, place.alignment, part_mask, part_alt)));
+    }
+  }
+  return Concatenate(std::move(parts));
+}
+
+void KernelLowering::StoreLanes(const Place& place, Value* value, Value* mask) {
+  auto* type = llvm::cast<llvm::FixedVectorType>(value->getType());
+  const int lanes = static_cast<int>(type->getNumElements());
+  const int chunk = ChunkLanes(type);
+  for (int first = 0; first < lanes; first += chunk) {
+    const int count = std::min(chunk, lanes - first);
+    Value* part = Slice(value, first, count);
+    Value* part_mask = Slice(mask, first, count);
+    if (place.addresses != nullptr) {
+      // Lanes are stored in order, so that of two with one address the last one stays.
+      Annotate(place, b_.CreateMaskedScatter(part, Slice(place.addresses, first, count),
+                                             place.alignment, part_mask));
+    } else {
+      Value* address = b_.CreateConstGEP1_64(type->getElementType(), place.address, first);
+      Annotate(place, b_.CreateMaskedStore(part, address, place.alignment, part_mask));
+    }
+  }
+}
+
+// if (gate) { value = load } else { value = alt }, or the lanes under a vector gate.
+llvm::Value* KernelLowering::LoadAt(const Place& place, DType dtype, Value* alt) {
+  llvm::Type* type = MemoryType(dtype, context_);
+  auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type);
+  const bool masked = place.gate != nullptr && place.gate->getType()->isVectorTy();
+  auto load = [&]() -> Value* {
+    if (place.addresses != nullptr || masked) {
+      Value* memory_alt = masked ? ToMemory(dtype, alt) : nullptr;
+      return FromMemory(dtype, LoadLanes(place, vector, masked ? place.gate : nullptr, memory_alt));
+    }
+    return FromMemory(dtype,
+                      Annotate(place, b_.CreateAlignedLoad(type, place.address, place.alignment)));
+  };
+  if (place.gate == nullptr || masked) return load();
+  if (auto* constant = llvm::dyn_cast<llvm::Constant>(place.gate)) {
+    if (constant->isNullValue()) return alt;
+  }
+  llvm::BasicBlock* before = b_.GetInsertBlock();
+  llvm::BasicBlock* inside = NewBlock(".inside");
+  llvm::BasicBlock* join = NewBlock(".join");
+  b_.CreateCondBr(place.gate, inside, join);
+  b_.SetInsertPoint(inside);
+  Value* loaded = load();
+  llvm::BasicBlock* loaded_in = b_.GetInsertBlock();
+  b_.CreateBr(join);
+  b_.SetInsertPoint(join);
+  llvm::PHINode* result = b_.CreatePHI(loaded->getType(), 2);
+  result->addIncoming(loaded, loaded_in);
+  result->addIncoming(alt, before);
+  return result;
+}
+
+void KernelLowering::StoreAt(const Place& place, DType dtype, Value* value) {
+  const bool masked = place.gate != nullptr && place.gate->getType()->isVectorTy();
+  auto store = [&] {
+    Value* stored = ToMemory(dtype, value);
+    if (place.addresses != nullptr || masked) {
+      StoreLanes(place, stored, masked ? place.gate : nullptr);
+    } else {
+      Annotate(place, b_.CreateAlignedStore(stored, place.address, place.alignment));
+    }
+  };
+  if (place.gate == nullptr || masked) return store();
+  if (auto* constant = llvm::dyn_cast<llvm::Constant>(place.gate)) {
+    if (constant->isNullValue()) return;
+  }
+  llvm::BasicBlock* inside = NewBlock(".inside");
+  llvm::BasicBlock* join = NewBlock(".join");
+  b_.CreateCondBr(place.gate, inside, join);
+  b_.SetInsertPoint(inside);
+  store();
+  b_.CreateBr(join);
+  b_.SetInsertPoint(join);
+}
+
+llvm::Value* KernelLowering::EmitLoad(const UOp* node) {
+  const Buffer& buffer = buffers_[BaseBuffer(node->source(0))];
+  if (buffer.lanes_per_slot > 0) return EmitPromotedLoad(node, buffer);
+  Value* alt = node->num_sources() == 2
+                   ? ValueOf(node->source(1))
+                   : llvm::Constant::getNullValue(RegisterType(node->dtype(), context_));
+  return LoadAt(PlaceOf(node, node->dtype().lanes), node->dtype(), alt);
+}
+
+void KernelLowering::EmitStore(const UOp* node) {
+  const Buffer& buffer = buffers_[BaseBuffer(node->source(0))];
+  if (buffer.lanes_per_slot > 0) return EmitPromotedStore(node, buffer);
+  const DType dtype = node->source(1)->dtype();
+  StoreAt(PlaceOf(node, dtype.lanes), dtype, ValueOf(node->source(1)));
+}
+
+llvm::Value* KernelLowering::EmitPromotedLoad(const UOp* node, const Buffer& buffer) {
+  const UOp* index = node->source(0);
+  Value* value = slots_[static_cast<size_t>(SlotOf(node, buffer))];
+  if (index->num_sources() < 3) return value;
+  Value* alt = node->num_sources() == 2 ? ValueOf(node->source(1))
+                                        : llvm::Constant::getNullValue(value->getType());
+  return b_.CreateSelect(ValueOf(index->source(2)), value, alt);
+}
+
+void KernelLowering::EmitPromotedStore(const UOp* node, const Buffer& buffer) {
+  const UOp* index = node->source(0);
+  Value*& slot = slots_[static_cast<size_t>(SlotOf(node, buffer))];
+  Value* value = ValueOf(node->source(1));
+  slot = index->num_sources() < 3 ? value : b_.CreateSelect(ValueOf(index->source(2)), value, slot);
+}
+
+}  // namespace svod
