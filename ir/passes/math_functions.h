@@ -1,0 +1,37 @@
+// The decompositions by function: each takes f32 or f64 operands and gives the nodes of its result.
+// Included by decompose_transcendentals.cc and between the math_*.cc files. Makes nodes, nothing
+// else. The errors that the comments in those files state for polynomials are those of the exact
+// polynomial, relative to the function; docs/math.md has the measured errors of whole functions.
+#ifndef SVOD_IR_PASSES_MATH_FUNCTIONS_H_
+#define SVOD_IR_PASSES_MATH_FUNCTIONS_H_
+
+#include "ir/passes/uop_math.h"
+
+namespace svod {
+
+Value DecomposeExp(Value x);   // math_exp.cc
+Value DecomposeExp2(Value x);  // math_exp.cc
+Value DecomposeLog(Value x);   // math_log.cc
+Value DecomposeLog2(Value x);  // math_log.cc
+
+// Parts that several functions share.
+
+// Adding it to a float below 2^22 (f32), 2^51 (f64) in size rounds that to an integer n, to nearest
+// even: n then stands in the low bits of the sum, and subtracting it again gives n as a float.
+double RoundingShift(DType dtype);
+
+// p * 2^n, where `shifted` is n + RoundingShift. p is within [0.5, 2]; n from -150 to 128 (f32),
+// from -1076 to 1024 (f64), so that results may be subnormal, zero or infinite.
+Value ScaleByPowerOfTwo(Value p, Value shifted);
+
+// x = 2^exponent (1 + fraction) with 1 + fraction in [sqrt(1/2), sqrt(2)), both floats of x's
+// dtype. For positive finite x; anything for others.
+struct SplitFloat {
+  Value exponent;
+  Value fraction;
+};
+SplitFloat SplitExponent(Value x);
+
+}  // namespace svod
+
+#endif  // SVOD_IR_PASSES_MATH_FUNCTIONS_H_

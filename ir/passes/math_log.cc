@@ -1,0 +1,114 @@
+// log and log2.
+//
+// x = 2^k (1 + f) with 1 + f around 1, read off the bits of x; then log x is k ln 2 + log(1 + f),
+// where only f and k times the leading part of ln 2 reach the last place of the result: they are
+// added without losing their rounding error, the small rest is added to that.
+#include <limits>
+
+#include "ir/passes/math_functions.h"
+
+namespace svod {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+// log(1 + f) = f + tail for the fractions that SplitExponent gives; gives tail + addend.
+//   f32: f^2 times a polynomial; degree 10 in all, 2^-27.6.
+//   f64: with s = f / (2 + f) it is 2 atanh(s) - f (Tang, "Table-driven implementation of the
+//        logarithm function in IEEE floating-point arithmetic", 1990; fdlibm adds the f^2/2):
+//        -f^2/2 + s (f^2/2 + R(s^2)), R of degree 7 in s^2, 2^-57.6 of the whole.
+Value AddLogTail(Value f, Value addend) {
+  if (f.dtype().scalar == Scalar::kF32) {
+    Value q = Polynomial(f, {-0x1.06cdfap-3, 0x1.1ec6e2p-3, -0x1.f3a7dep-4, 0x1.1ec0dp-3,
+                             -0x1.559802p-3, 0x1.99d1c6p-3, -0x1.ffff14p-3, 0x1.555502p-2, -0.5});
+    return Fma(f * f, q, addend);
+  }
+  Value s = f / (f + 2.0);
+  Value z = s * s;
+  Value r = z * Polynomial(z, {0x1.2b5b8533c9337p-3, 0x1.39fe212ae99bap-3, 0x1.7462b661a6689p-3,
+                               0x1.c71c62e0b72cbp-3, 0x1.2492492df3035p-2, 0x1.9999999995303p-2,
+                               0x1.5555555555558p-1});
+  Value half_square = f * 0.5 * f;
+  return Fma(s, half_square + r, addend - half_square);
+}
+
+// log2(1 + f) = f / ln 2 + tail, likewise. f32: degree 10, 2^-27.5.
+Value AddLog2Tail(Value f, Value addend) {
+  if (f.dtype().scalar == Scalar::kF32) {
+    Value q =
+        Polynomial(f, {-0x1.795a28p-3, 0x1.9ddbc2p-3, -0x1.68ea1p-3, 0x1.9dab04p-3, -0x1.ecc50ap-3,
+                       0x1.279f9p-2, -0x1.715404p-2, 0x1.ec7024p-2, -0x1.715476p-1});
+    return Fma(f * f, q, addend);
+  }
+  return Fma(AddLogTail(f, f.Literal(-0.0)), 0x1.71547652b82fep+0, addend);
+}
+
+// The results that arithmetic does not give: log 0 = -inf, of a negative number or NaN NaN, of inf
+// inf.
+Value WithSpecialArguments(Value x, Value result) {
+  result = Where(x < kInfinity, result, x);
+  Value not_positive = Where(x == 0.0, x.Literal(-kInfinity), kNaN);
+  return Where(x.Literal(0.0) < x, result, not_positive);
+}
+
+struct TwoSumResult {
+  Value high;
+  Value low;
+};
+
+// a + b exactly, for |a| >= |b| or a = 0 (Dekker, "A floating-point technique for extending the
+// available precision", 1971).
+TwoSumResult FastTwoSum(Value a, Value b) {
+  Value high = a + b;
+  return {high, b - (high - a)};
+}
+
+}  // namespace
+
+SplitFloat SplitExponent(Value x) {
+  const bool is_f32 = x.dtype().scalar == Scalar::kF32;
+  const Scalar integer = is_f32 ? Scalar::kI32 : Scalar::kI64;
+  // Subnormals are scaled into the normal range first.
+  Value is_subnormal = x < (is_f32 ? 0x1p-126 : 0x1p-1022);
+  Value scaled = Where(is_subnormal, x * (is_f32 ? 0x1p23 : 0x1p52), x);
+  Value bits = scaled.BitsAs(integer);
+  if (is_f32) {
+    // 2/3 becomes the point where the exponent field steps, k + 127 what it holds.
+    const int64_t two_thirds = 0x3f2aaaab;
+    Value offset = bits + (0x3f800000 - two_thirds);
+    Value k = (offset >> 23).CastTo(Scalar::kF32) - Where(is_subnormal, x.Literal(150.0), 127.0);
+    Value m = ((offset & 0x7fffff) + two_thirds).BitsAs(Scalar::kF32);
+    return {k, m - 1.0};
+  }
+  const int64_t sqrt_half = 0x3fe6a09e667f3bcd;
+  Value offset = bits + (0x3ff0000000000000 - sqrt_half);
+  // Or-ing a small integer into the bits of 2^52 converts it to f64 without AVX-512's conversion.
+  Value biased = ((offset >> 52) | 0x4330000000000000).BitsAs(Scalar::kF64);
+  Value k = biased - Where(is_subnormal, x.Literal(0x1p52 + 1075), 0x1p52 + 1023);
+  Value m = ((offset & 0xfffffffffffff) + sqrt_half).BitsAs(Scalar::kF64);
+  return {k, m - 1.0};
+}
+
+Value DecomposeLog(Value x) {
+  const bool is_f32 = x.dtype().scalar == Scalar::kF32;
+  auto [k, f] = SplitExponent(x);
+  TwoSumResult sum = FastTwoSum(k * (is_f32 ? 0x1.62e4p-1 : 0x1.62e42fefa38p-1), f);
+  Value low = Fma(k, is_f32 ? 0x1.7f7d1cp-20 : 0x1.ef35793c7673p-45, sum.low);
+  return WithSpecialArguments(x, sum.high + AddLogTail(f, low));
+}
+
+Value DecomposeLog2(Value x) {
+  const bool is_f32 = x.dtype().scalar == Scalar::kF32;
+  auto [k, f] = SplitExponent(x);
+  // 1 / ln 2 to twice the precision; f times it keeps its rounding error as well.
+  const double high = is_f32 ? 0x1.715476p+0 : 0x1.71547652b82fep+0;
+  const double low = is_f32 ? 0x1.4ae0cp-26 : 0x1.777d0ffda0d24p-56;
+  Value product = f * high;
+  Value product_error = Fma(f, high, -product);
+  TwoSumResult sum = FastTwoSum(k, product);
+  Value rest = AddLog2Tail(f, Fma(f, low, product_error) + sum.low);
+  return WithSpecialArguments(x, sum.high + rest);
+}
+
+}  // namespace svod
