@@ -17,8 +17,8 @@ namespace svod {
 // One elementwise op on scalars given as bits (see ConstArgument), lane by lane for the caller.
 // `dtype` is the result's, `operand` that of the last source (they differ for casts, comparisons
 // and where, whose first operand is a bool). Transcendentals are libm's in f64 (f64 ones in long
-// double), rounded once. A conversion rounds the exact value once, whatever lies between: i32 or f64
-// to bf16 by way of a rounded f32 would be wrong. Operands are zero-extended, bools 0 or 1.
+// double), rounded once. A conversion rounds the exact value once, whatever lies between: i32 or
+// f64 to bf16 by way of a rounded f32 would be wrong. Operands are zero-extended, bools 0 or 1.
 // Never fails: every elementwise op has a value for every input.
 uint64_t EvaluateScalar(Op op, DType dtype, DType operand, absl::Span<const uint64_t> operands);
 
