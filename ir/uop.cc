@@ -225,6 +225,11 @@ const UOp* Context::Import(const UOp* root) {
   return copies[root];
 }
 
+bool Context::Owns(const UOp* node) const {
+  auto it = state_->nodes.find(node);
+  return it != state_->nodes.end() && *it == node;
+}
+
 size_t Context::num_nodes() const { return state_->nodes.size(); }
 size_t Context::size_bytes() const {
   return state_->arena.held_bytes() + state_->nodes.capacity() * (sizeof(void*) + 1);

@@ -165,6 +165,9 @@ class Context {
   // The same graph in this context, which may be another. Iterative.
   const UOp* Import(const UOp* root);
 
+  // Whether this context made the node.
+  bool Owns(const UOp* node) const;
+
   size_t num_nodes() const;
   size_t size_bytes() const;  // memory held by nodes, sources, strings and the table
 
