@@ -78,18 +78,15 @@ def check_llvm(path, text, face):
             yield f"includes {name}: flags belong to tools/"
 
 
-THREAD_HEADERS = {"thread", "future", "stop_token", "semaphore", "barrier", "latch"}
-IR_BANNED_HEADERS = THREAD_HEADERS | {"mutex", "condition_variable", "fstream", "filesystem"}
+IR_BANNED_HEADERS = {"thread", "future", "mutex", "condition_variable", "fstream", "filesystem"}
 
 
 def check_system(path, text, face):
-    folder = folder_of(path)
-    if folder not in FOLDERS or folder == "tools":
+    if folder_of(path) != "ir":
         return
-    banned = IR_BANNED_HEADERS if folder == "ir" else THREAD_HEADERS
     for _, name in includes(text):
-        if name in banned:
-            yield f"includes <{name}>, which {folder}/ must do without"
+        if name in IR_BANNED_HEADERS:
+            yield f"includes <{name}>, which ir/ must do without"
 
 
 def code_only(text):
@@ -103,6 +100,8 @@ CALLS = (
     (re.compile(r"(?<![\w.>:])(?:std::|::)?(?:exit|_exit|quick_exit|abort)\s*\("), r"tools/.*",
      "ends the process"),
     (re.compile(r"\bcantFail\s*\("), r"", "drops an llvm::Error"),
+    (re.compile(r"\bstd::(?:async|j?thread)\b(?!::(?:id|hardware_concurrency))|\bpthread_create\b"),
+     r"tools/.*", "starts a thread, which only oneTBB does here"),
 )
 
 
@@ -256,7 +255,6 @@ class Rules(unittest.TestCase):
 
     def test_system_headers(self):
         self.expect("ir/a.cc", "#include <mutex>\n", "ir/ must do without")
-        self.expect("jit/a.cc", "#include <thread>\n", "jit/ must do without")
         self.expect_fine("jit/a.cc", "#include <mutex>\n")
 
     def test_environment(self):
@@ -270,6 +268,11 @@ class Rules(unittest.TestCase):
         self.expect("plan/a.cc", "exit(1);\n", "ends the process")
         self.expect_fine("plan/a.cc", "loop.exit(); Abort(1); on_exit(2);\n")
         self.expect_fine("tools/a.cc", "std::cout << 1; exit(2);\n")
+
+    def test_threads(self):
+        self.expect("jit/a.cc", "std::thread t(f);\n", "starts a thread")
+        self.expect("executor/a.cc", "x = std::async(f);\n", "starts a thread")
+        self.expect_fine("plan/a.cc", "x = std::thread::hardware_concurrency();\n")
 
     def test_llvm_errors(self):
         self.expect("jit/a.cc", "x = llvm::cantFail(y());\n", "drops an llvm::Error")
