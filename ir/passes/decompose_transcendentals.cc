@@ -17,10 +17,9 @@ struct Decomposition {
 };
 
 constexpr Decomposition kDecompositions[] = {
-    {Op::kExp, &DecomposeExp, nullptr},
-    {Op::kExp2, &DecomposeExp2, nullptr},
-    {Op::kLog, &DecomposeLog, nullptr},
-    {Op::kLog2, &DecomposeLog2, nullptr},
+    {Op::kExp, &DecomposeExp, nullptr},   {Op::kExp2, &DecomposeExp2, nullptr},
+    {Op::kLog, &DecomposeLog, nullptr},   {Op::kLog2, &DecomposeLog2, nullptr},
+    {Op::kTanh, &DecomposeTanh, nullptr}, {Op::kErf, &DecomposeErf, nullptr},
 };
 
 const Decomposition* FindDecomposition(Op op) {

@@ -8,18 +8,6 @@
 namespace svod {
 namespace {
 
-// e^r - 1 - r = r^2 * ExpTail(r) on |r| <= 0.3475. Degree 6 for f32, 2^-28.2; 11 for f64, 2^-57.9.
-Value ExpTail(Value r) {
-  if (r.dtype().scalar == Scalar::kF32) {
-    return Polynomial(r,
-                      {0x1.695414p-10, 0x1.123b04p-7, 0x1.555a22p-5, 0x1.55549p-3, 0x1.fffffap-2});
-  }
-  return Polynomial(
-      r, {0x1.ad8dcc540e8c5p-26, 0x1.28ae4e475fcb6p-22, 0x1.71df1ce6681ccp-19,
-          0x1.a01999128ca8fp-16, 0x1.a01a012dd5481p-13, 0x1.6c16c1848d831p-10, 0x1.1111111127257p-7,
-          0x1.555555555067bp-5, 0x1.55555555554fcp-3, 0x1.000000000000ap-1});
-}
-
 // 2^r on |r| <= 0.5005. Degree 6 for f32, 2^-28.0; 11 for f64, 2^-57.3.
 Value Exp2Polynomial(Value r) {
   if (r.dtype().scalar == Scalar::kF32) {
@@ -30,6 +18,19 @@ Value Exp2Polynomial(Value r) {
       r, {0x1.e96c003b960d1p-32, 0x1.e61da9b910f7p-28, 0x1.b52527b1d38d8p-24, 0x1.62bfc627a96fap-20,
           0x1.ffcbfc6419472p-17, 0x1.4309130f7bdb7p-13, 0x1.5d87fe789f11dp-10, 0x1.3b2ab6fb9fd79p-7,
           0x1.c6b08d704a12ap-5, 0x1.ebfbdff82c5a6p-3, 0x1.62e42fefa39efp-1, 1.0});
+}
+
+constexpr double kLog2E = 0x1.71547652b82fep+0;
+
+// ln 2 as a short number (16 bits, 42 bits), whose products with n are exact, and the rest.
+struct Ln2 {
+  double high;
+  double low;
+};
+
+Ln2 Ln2Of(DType dtype) {
+  if (dtype.scalar == Scalar::kF32) return {0x1.62e4p-1, 0x1.7f7d1cp-20};
+  return {0x1.62e42fefa38p-1, 0x1.ef35793c7673p-45};
 }
 
 // x within [low, high]; NaN stays NaN.
@@ -57,18 +58,56 @@ Value ScaleByPowerOfTwo(Value p, Value shifted) {
   return p * (half + one).BitsAs(real) * (rest + one).BitsAs(real);
 }
 
+// Minimax for e^r - 1 = r + r^2 ExpTail(r) on |r| <= 0.3475, relative to that, since tanh needs it
+// so. Degree 6 for f32, 2^-26.1 (2^-27.5 of e^r); 11 for f64, 2^-55.5 (2^-56.9).
+Value ExpTail(Value r) {
+  if (r.dtype().scalar == Scalar::kF32) {
+    return Polynomial(r,
+                      {0x1.6b79b2p-10, 0x1.12292ep-7, 0x1.555712p-5, 0x1.5554aep-3, 0x1.fffffep-2});
+  }
+  return Polynomial(
+      r, {0x1.ae747fe155c33p-26, 0x1.28a346349c249p-22, 0x1.71de838a5923dp-19,
+          0x1.a019a60014437p-16, 0x1.a01a01769f60ep-13, 0x1.6c16c17f5ac05p-10, 0x1.1111111118c61p-7,
+          0x1.555555555209cp-5, 0x1.555555555553ap-3, 0x1.0000000000005p-1});
+}
+
+Value PowerOfTwo(Value shifted) {
+  const Scalar real = shifted.dtype().scalar;
+  const bool is_f32 = real == Scalar::kF32;
+  Value n = shifted.BitsAs(is_f32 ? Scalar::kI32 : Scalar::kI64);
+  Value exponent = n << (is_f32 ? 23 : 52);
+  return (exponent + (is_f32 ? 0x3f800000 : 0x3ff0000000000000)).BitsAs(real);
+}
+
+ExpReduction ReduceExp(Value x) {
+  const Ln2 ln2 = Ln2Of(x.dtype());
+  Value shifted = Fma(x, kLog2E, RoundingShift(x.dtype()));
+  Value n = shifted - RoundingShift(x.dtype());
+  return {shifted, Fma(n, -ln2.low, Fma(n, -ln2.high, x))};
+}
+
+PreciseExpReduction ReduceExpPrecisely(Value x) {
+  const Ln2 ln2 = Ln2Of(x.dtype());
+  Value shifted = Fma(x, kLog2E, RoundingShift(x.dtype()));
+  Value n = shifted - RoundingShift(x.dtype());
+  Value exact = Fma(n, -ln2.high, x);
+  Value r = Fma(n, -ln2.low, exact);
+  return {shifted, r, Fma(n, -ln2.low, exact - r)};
+}
+
+ExpReduction ReduceExpOfMulAcc(Value a, Value b, double c) {
+  const Ln2 ln2 = Ln2Of(a.dtype());
+  Value shifted = Fma(Fma(a, b, c), kLog2E, RoundingShift(a.dtype()));
+  Value n = shifted - RoundingShift(a.dtype());
+  return {shifted, Fma(n, -ln2.low, Fma(a, b, Fma(n, -ln2.high, c)))};
+}
+
 Value DecomposeExp(Value x) {
-  const bool is_f32 = x.dtype().scalar == Scalar::kF32;
-  const double shift = RoundingShift(x.dtype());
   // Beyond these the result is infinite or rounds to zero; n stays within bounds.
+  const bool is_f32 = x.dtype().scalar == Scalar::kF32;
   x = is_f32 ? ClampKeepingNaN(x, -104, 89) : ClampKeepingNaN(x, -746, 710);
-  Value shifted = Fma(x, 0x1.71547652b82fep+0, shift);
-  Value n = shifted - shift;
-  // ln 2 with 16 and 42 bits, and the rest.
-  Value r = is_f32 ? Fma(n, -0x1.62e4p-1, x) : Fma(n, -0x1.62e42fefa38p-1, x);
-  r = is_f32 ? Fma(n, -0x1.7f7d1cp-20, r) : Fma(n, -0x1.ef35793c7673p-45, r);
-  Value p = Fma(Fma(ExpTail(r), r, 1.0), r, 1.0);
-  return ScaleByPowerOfTwo(p, shifted);
+  auto [shifted, r] = ReduceExp(x);
+  return ScaleByPowerOfTwo(Fma(Fma(ExpTail(r), r, 1.0), r, 1.0), shifted);
 }
 
 Value DecomposeExp2(Value x) {

@@ -13,6 +13,8 @@ Value DecomposeExp(Value x);   // math_exp.cc
 Value DecomposeExp2(Value x);  // math_exp.cc
 Value DecomposeLog(Value x);   // math_log.cc
 Value DecomposeLog2(Value x);  // math_log.cc
+Value DecomposeTanh(Value x);  // math_tanh_erf.cc
+Value DecomposeErf(Value x);   // math_tanh_erf.cc
 
 // Parts that several functions share.
 
@@ -23,6 +25,35 @@ double RoundingShift(DType dtype);
 // p * 2^n, where `shifted` is n + RoundingShift. p is within [0.5, 2]; n from -150 to 128 (f32),
 // from -1076 to 1024 (f64), so that results may be subnormal, zero or infinite.
 Value ScaleByPowerOfTwo(Value p, Value shifted);
+
+// 2^n for `shifted` as above and n in the range of normal exponents; anything for NaN.
+Value PowerOfTwo(Value shifted);
+
+// x = n ln 2 + r with |r| <= ln(2)/2 and a hair; `shifted` is n + RoundingShift. For x whose e^x is
+// in the range of ScaleByPowerOfTwo.
+struct ExpReduction {
+  Value shifted;
+  Value r;
+};
+ExpReduction ReduceExp(Value x);
+
+// The same with what rounding took from r: x = n ln 2 + r + r_low.
+struct PreciseExpReduction {
+  Value shifted;
+  Value r;
+  Value r_low;
+};
+PreciseExpReduction ReduceExpPrecisely(Value x);
+
+// The same for x = a * b + c, where c has at most 16 (f32) or 42 (f64) bits after the point: that
+// sum is never rounded to the size of x, only r is.
+ExpReduction ReduceExpOfMulAcc(Value a, Value b, double c);
+
+// (e^r - 1 - r) / r^2 for such an r.
+Value ExpTail(Value r);
+
+// |magnitude| with the sign of x. `magnitude` is not negative.
+Value WithSignOf(Value magnitude, Value x);
 
 // x = 2^exponent (1 + fraction) with 1 + fraction in [sqrt(1/2), sqrt(2)), both floats of x's
 // dtype. For positive finite x; anything for others.

@@ -74,6 +74,7 @@ SVOD_INLINE void FloatOp(Op op, const std::byte* const* s, std::byte* r) {
   if (op == Op::kWhere) return Select<T>(s[0], s[1], s[2], r);
   if (op == Op::kNeg) return Map1<T, T>(s[0], r, [](T x) { return -x; });
   if (op == Op::kAbs) return Map1<T, T>(s[0], r, [](T x) { return std::fabs(x); });
+  if (op == Op::kRecip) return Map1<T, T>(s[0], r, [](T x) { return 1 / x; });
   if (op == Op::kRound) return Map1<T, T>(s[0], r, [](T x) { return std::nearbyint(x); });
   if (op == Op::kTrunc) return Map1<T, T>(s[0], r, [](T x) { return std::trunc(x); });
 }
@@ -127,10 +128,10 @@ SVOD_INLINE void CastTo(Scalar to, const std::byte* a, std::byte* r) {
 
 constexpr Scalar kScalars[] = {Scalar::kBool, Scalar::kI32, Scalar::kU32, Scalar::kI64,
                                Scalar::kU64,  Scalar::kF32, Scalar::kF64};
-constexpr Op kOps[] = {Op::kAdd,   Op::kSub,   Op::kMul,   Op::kFdiv,   Op::kMulAcc, Op::kWhere,
-                       Op::kNeg,   Op::kAbs,   Op::kRound, Op::kTrunc,  Op::kAnd,    Op::kOr,
-                       Op::kXor,   Op::kNot,   Op::kShl,   Op::kShr,    Op::kCmpLt,  Op::kCmpLe,
-                       Op::kCmpEq, Op::kCmpNe, Op::kCast,  Op::kBitcast};
+constexpr Op kOps[] = {Op::kAdd,   Op::kSub,   Op::kMul,   Op::kFdiv,  Op::kMulAcc, Op::kWhere,
+                       Op::kNeg,   Op::kAbs,   Op::kRound, Op::kRecip, Op::kTrunc,  Op::kAnd,
+                       Op::kOr,    Op::kXor,   Op::kNot,   Op::kShl,   Op::kShr,    Op::kCmpLt,
+                       Op::kCmpLe, Op::kCmpEq, Op::kCmpNe, Op::kCast,  Op::kBitcast};
 
 template <typename T, size_t n>
 bool Has(const T (&list)[n], T item) {

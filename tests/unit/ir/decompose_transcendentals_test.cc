@@ -31,10 +31,8 @@ struct Bound {
 };
 
 constexpr Bound kBounds[] = {
-    {Op::kExp, 1, 1},
-    {Op::kExp2, 1, 1},
-    {Op::kLog, 1, 1},
-    {Op::kLog2, 1, 1},
+    {Op::kExp, 1, 1},  {Op::kExp2, 1, 1}, {Op::kLog, 1, 1},
+    {Op::kLog2, 1, 1}, {Op::kTanh, 1, 1}, {Op::kErf, 1, 1},
 };
 
 int NumOperands(Op op) { return InfoOf(op).min_sources; }
@@ -361,7 +359,9 @@ TEST(DecomposeTranscendentalsTest, SpecialArguments) {
       {Op::kLog, -0.0, -kInf},  {Op::kLog, kInf, kInf},  {Op::kLog, -1, kNaN},
       {Op::kLog, -kInf, kNaN},  {Op::kLog2, 1, 0},       {Op::kLog2, 0, -kInf},
       {Op::kLog2, -0.0, -kInf}, {Op::kLog2, kInf, kInf}, {Op::kLog2, -1, kNaN},
-      {Op::kLog2, -kInf, kNaN},
+      {Op::kLog2, -kInf, kNaN}, {Op::kTanh, 0, 0},       {Op::kTanh, -0.0, -0.0},
+      {Op::kTanh, kInf, 1},     {Op::kTanh, -kInf, -1},  {Op::kErf, 0, 0},
+      {Op::kErf, -0.0, -0.0},   {Op::kErf, kInf, 1},     {Op::kErf, -kInf, -1},
   };
   for (const Case& c : cases) {
     EXPECT_EQ(UlpDistance(Compute<float>(c.op, c.x), c.want), 0) << InfoOf(c.op).text << c.x;

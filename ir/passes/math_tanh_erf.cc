@@ -1,0 +1,80 @@
+// tanh and erf. Both are odd, and 1 but for an exponential at large arguments.
+#include <limits>
+
+#include "ir/passes/math_functions.h"
+
+namespace svod {
+
+Value WithSignOf(Value magnitude, Value x) {
+  const Scalar real = x.dtype().scalar;
+  const bool is_f32 = real == Scalar::kF32;
+  const Scalar integer = is_f32 ? Scalar::kI32 : Scalar::kI64;
+  const int64_t sign = is_f32 ? 0x80000000 : std::numeric_limits<int64_t>::min();
+  return (magnitude.BitsAs(integer) | (x.BitsAs(integer) & sign)).BitsAs(real);
+}
+
+// tanh |x| = e / (e + 2) with e = exp(2|x|) - 1, which one formula gives for all x: from
+// 2|x| = n ln 2 + r it is e = (2^n - 1) + 2^n r + 2^n r^2 tail(r). Numerator and denominator are
+// kept as unevaluated sums high + low, and the quotient of their leading parts is corrected once.
+Value DecomposeTanh(Value x) {
+  const bool is_f32 = x.dtype().scalar == Scalar::kF32;
+  const double largest = is_f32 ? 10 : 20;  // tanh rounds to 1 from 9.02 and 19.07 on
+  Value size = Abs(x);
+  size = Where(size.Literal(largest) < size, largest, size);
+  auto [shifted, r, r_low] = ReduceExpPrecisely(size + size);
+  Value scale = PowerOfTwo(shifted);
+  Value less_one = scale - 1.0;
+  Value linear = scale * r;
+  Value leading = less_one + linear;
+  Value tail = Fma(scale, Fma(r * r, ExpTail(r), r_low), linear - (leading - less_one));
+  Value high = leading + tail;
+  Value low = tail - (high - leading);
+  Value denominator = high + 2.0;
+  // high may be on either side of 2.
+  Value two = denominator - high;
+  Value denominator_low = (high - (denominator - two)) + (2.0 - two) + low;
+  Value reciprocal = denominator.Apply(Op::kRecip);
+  Value quotient = high * reciprocal;
+  Value rest = Fma(-quotient, denominator, high) + Fma(-quotient, denominator_low, low);
+  return WithSignOf(Fma(rest, reciprocal, quotient), x);
+}
+
+// Small |x|: x + x P(x^2). Large |x|: 1 - exp(L(|x|)) where L approximates log(erfc), as
+// c + u q(u) with u = |x| - c0. The point c0 is chosen such that c = log(erfc(c0)) is a short
+// number: the largest error of the sum, where erfc is largest, would be the rounding of c.
+//   f32: P of degree 6 in x^2, 2^-29.9; L of degree 6 up to 4, which leaves 2^-27.9 of the result.
+//   f64: P of degree 11, 2^-55.9; L of degree 17 up to 6, 2^-56.6.
+Value DecomposeErf(Value x) {
+  const bool is_f32 = x.dtype().scalar == Scalar::kF32;
+  const double middle = is_f32 ? 0x1.c3d814p-1 : 0x1.0000000034ccap+0;
+  const double log_at_middle = is_f32 ? -0x1.8d16p0 : -0x1.d97fbf28358p0;
+  const double largest = is_f32 ? 4 : 6;  // erf rounds to 1 from 3.84 and 5.87 on
+  Value square = x * x;
+  Value p = is_f32
+                ? Polynomial(square, {0x1.6172a4p-14, -0x1.ab5a66p-11, 0x1.54ddf8p-8,
+                                      -0x1.b80f86p-6, 0x1.ce2dfep-4, -0x1.812742p-2, 0x1.06eba8p-3})
+                : Polynomial(square,
+                             {-0x1.ac1a419750f6dp-31, 0x1.d73d744d725f6p-27, -0x1.5c0bc31310e51p-23,
+                              0x1.b9807f2338cccp-20, -0x1.f4ca5bb28570cp-17, 0x1.f9a2bb4bba0e5p-14,
+                              -0x1.c02db03ff6859p-11, 0x1.565bccf908894p-8, -0x1.b82ce311f7069p-6,
+                              0x1.ce2f21a040b02p-4, -0x1.812746b0379b5p-2, 0x1.06eba8214db68p-3});
+  Value small = Fma(x, p, x);
+
+  Value size = Abs(x);
+  Value u = Where(size.Literal(largest) < size, largest, size) - middle;
+  Value q =
+      is_f32 ? Polynomial(u, {0x1.a452cp-13, -0x1.09860cp-9, 0x1.6c6572p-7, -0x1.7cf26p-5,
+                              -0x1.a7bbbcp-1, -0x1.38a86p1})
+             : Polynomial(u, {-0x1.5a70ffaa957c5p-38, 0x1.0937065713256p-33, -0x1.6e11b2c97cb22p-30,
+                              0x1.274217f253e45p-27, -0x1.21528585006a9p-25, 0x1.f924b0c3a2884p-25,
+                              0x1.b473ea81115ccp-23, -0x1.1dd66dced0497p-19, 0x1.446f7c4d8c4bap-17,
+                              -0x1.c84a6c4fc50cp-16, 0x1.b9291ee99aba7p-16, 0x1.f1b0888d9940dp-13,
+                              -0x1.033f5b2c6ddabp-9, 0x1.48c9d38cbca8dp-7, -0x1.5477f099d5825p-5,
+                              -0x1.afabc11a37c2ep-1, -0x1.51c9b00098a65p1});
+  auto [shifted, r] = ReduceExpOfMulAcc(u, q, log_at_middle);
+  Value complement = Fma(Fma(ExpTail(r), r, 1.0), r, 1.0);
+  Value large = Fma(-complement, PowerOfTwo(shifted), 1.0);
+  return Where(size < middle, small, WithSignOf(large, x));
+}
+
+}  // namespace svod
