@@ -177,37 +177,4 @@ std::string FormatLiteral(Scalar scalar, uint64_t bits) {
   return absl::StrCat(static_cast<int64_t>(bits << (64 - width)) >> (64 - width));
 }
 
-std::optional<DType> ExpectedDType(Op op, size_t i, absl::Span<const std::optional<DType>> known,
-                                   DType dtype) {
-  auto first_known = [&](size_t from) -> std::optional<DType> {
-    for (size_t k = from; k < known.size(); ++k) {
-      if (known[k].has_value()) return known[k];
-    }
-    return std::nullopt;
-  };
-  switch (InfoOf(op).dtype_rule) {
-    case DTypeRule::kSameAsOperands:
-    case DTypeRule::kBoolOfOperands:
-    case DTypeRule::kStack:
-      return first_known(0);
-    case DTypeRule::kWhere: {
-      std::optional<DType> branch = first_known(1);
-      if (i > 0 || !branch.has_value()) return branch;
-      return DType(Scalar::kBool, branch->lanes);
-    }
-    case DTypeRule::kIndex:
-      return DType(Scalar::kIndex);
-    case DTypeRule::kFirstSource:
-      if (op == Op::kBind) return DType(Scalar::kIndex);
-      return std::nullopt;
-    case DTypeRule::kExplicit:
-      if (op == Op::kSplat) return dtype.element();
-      return std::nullopt;
-    case DTypeRule::kVoid:
-    case DTypeRule::kLanes:
-      return std::nullopt;
-  }
-  return std::nullopt;
-}
-
 }  // namespace svod

@@ -3,46 +3,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "ir/parser.h"
+#include "ir/syntax.h"
 
 namespace svod {
 namespace {
-
-// Which parts a line may have, by the kind of argument that its op carries.
-struct Syntax {
-  bool string = false, shape = false, address = false, list = false, keyword = false;
-  const char* attributes[3] = {};  // null: none
-};
-
-Syntax SyntaxOf(ArgumentKind kind) {
-  switch (kind) {
-    case ArgumentKind::kNone:
-    case ArgumentKind::kConst:
-    case ArgumentKind::kParam:
-    case ArgumentKind::kReduce:
-    case ArgumentKind::kFunction:
-      return {};
-    case ArgumentKind::kVariable:
-      return {.string = true, .attributes = {"min", "max"}};
-    case ArgumentKind::kBuffer:
-    case ArgumentKind::kScratch:
-      return {.shape = true, .attributes = {"id"}};
-    case ArgumentKind::kAlignment:
-      return {.address = true, .attributes = {"gate", "alt", "align"}};
-    case ArgumentKind::kAxis:
-      return {.keyword = true, .attributes = {"axis"}};
-    case ArgumentKind::kLanes:
-      return {.list = true};
-    case ArgumentKind::kView:
-      return {.attributes = {"offset"}};
-    case ArgumentKind::kCustom:
-      return {.string = true};
-  }
-  return {};
-}
-
-bool TakesType(Op op) {
-  return InfoOf(op).dtype_rule == DTypeRule::kExplicit && !SyntaxOf(InfoOf(op).argument).shape;
-}
 
 bool IsLiteralWord(const Token& token) {
   return token.IsWord("true") || token.IsWord("false") || token.IsWord("inf") ||
@@ -141,27 +105,10 @@ bool Parser::ParseOp(Block block) {
     return Fail(token_, absl::StrCat("unknown op ", Describe(token_), Suggestion(token_.text)));
   }
   statement_.op = *op;
-  if (!CheckBlock(block)) return false;
+  std::string reason = WhyNotIn(block, *op);
+  if (!reason.empty()) return Fail(token_, reason);
   Advance();
   return error_.ok();
-}
-
-bool Parser::CheckBlock(Block block) {
-  Op op = statement_.op;
-  OpClass op_class = InfoOf(op).op_class;
-  auto refuse = [&](absl::string_view expected) {
-    return Fail(token_, absl::StrCat(InfoOf(op).text, ": ", expected));
-  };
-  if (op == Op::kParam) return refuse("no line of its own, expected in the header: '%x: f32[64]'");
-  if (op == Op::kIndex) return refuse("no line of its own, expected in an access: '%x[%i]'");
-  if (op == Op::kConst || op == Op::kDefineVar || IsElementwise(op)) return true;
-  if (block == Block::kHeader) return refuse("in a header, expected define_var or arithmetic");
-  bool is_for_graphs = op_class == OpClass::kPlan || op == Op::kBuffer || op == Op::kBind;
-  if (block == Block::kGraph && !is_for_graphs && op != Op::kAfter) {
-    return refuse("in a graph, expected in a kernel");
-  }
-  if (block == Block::kKernel && is_for_graphs) return refuse("in a kernel, expected in a graph");
-  return true;
 }
 
 bool Parser::ParseParts() {

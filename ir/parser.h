@@ -13,6 +13,7 @@
 #include "ir/kernel_builder.h"
 #include "ir/lexer.h"
 #include "ir/program.h"
+#include "ir/syntax.h"
 
 namespace svod {
 
@@ -25,8 +26,6 @@ class Parser {
   absl::StatusOr<Module> Run();
 
  private:
-  enum class Block : uint8_t { kHeader, kKernel, kGraph };
-
   struct Operand {
     enum class Kind : uint8_t { kNode, kLiteral, kKernel };
     Token token;
@@ -93,7 +92,6 @@ class Parser {
   // --- Lines (parse_statement.cc)
   bool ParseStatement(Block block);
   bool ParseOp(Block block);
-  bool CheckBlock(Block block);
   bool ParseParts();
   bool ParsePart();
   bool ParseOperand(Operand* operand);
