@@ -109,22 +109,21 @@ llvm::Value* AluEmitter::FloatToFloat(DType to, DType from, Value* x) {
   return to.scalar == Scalar::kF64 ? b_.CreateFPExt(wide, DoubleType(wide)) : Narrow(to, wide);
 }
 
-// Truncates and saturates; NaN gives 0. The plain conversion is only taken where it is defined.
+// Truncates and saturates; NaN gives 0. Where the plain conversion is not defined, a constant takes
+// its place.
 llvm::Value* AluEmitter::FloatToInteger(DType to, Value* x) {
   const int bits = to.bits();
   const bool is_signed = to.is_signed();
   const double limit = std::ldexp(1.0, is_signed ? bits - 1 : bits);
+  const uint64_t ones = bits == 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1;
   llvm::Type* type = IntType(x, bits);
-  // Out of range converts to 0 first: the instruction must not see it, whatever it would give.
+  Value* value = is_signed ? b_.CreateFPToSI(x, type) : b_.CreateFPToUI(x, type);
   Value* large = b_.CreateFCmpOGE(x, Real(x, limit));
-  Value* small = is_signed ? b_.CreateFCmpOLT(x, Real(x, -limit)) : b_.CreateFCmpOLE(x, Real(x, 0));
-  Value* outside = b_.CreateOr(b_.CreateOr(large, small), b_.CreateFCmpUNO(x, x));
-  Value* inside = b_.CreateSelect(outside, Real(x, 0), x);
-  Value* value = is_signed ? b_.CreateFPToSI(inside, type) : b_.CreateFPToUI(inside, type);
-  uint64_t ones = bits == 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1;
   value = b_.CreateSelect(large, Int(value, is_signed ? ones >> 1 : ones), value);
-  if (!is_signed) return value;
-  return b_.CreateSelect(small, Int(value, uint64_t{1} << (bits - 1)), value);
+  if (!is_signed) return b_.CreateSelect(b_.CreateFCmpOGT(x, Real(x, 0)), value, Int(value, 0));
+  Value* small = b_.CreateFCmpOLT(x, Real(x, -limit));
+  value = b_.CreateSelect(small, Int(value, uint64_t{1} << (bits - 1)), value);
+  return b_.CreateSelect(b_.CreateFCmpUNO(x, x), Int(value, 0), value);
 }
 
 llvm::Value* AluEmitter::IntegerToFloat(DType to, DType from, Value* x) {
