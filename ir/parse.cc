@@ -17,8 +17,14 @@ bool IsNumbered(absl::string_view name) {
 
 }  // namespace
 
-Parser::Parser(absl::string_view text, absl::string_view file, std::shared_ptr<Context> context)
-    : lexer_(text, file), context_(std::move(context)) {}
+Parser::Parser(absl::string_view text, absl::string_view file, std::shared_ptr<Context> context,
+               const Module* known)
+    : lexer_(text, file), context_(std::move(context)) {
+  if (known == nullptr) return;
+  for (const Function& function : known->functions) {
+    if (function.is_kernel()) kernels_[function.name()] = {function.root, 0};
+  }
+}
 
 // --- Tokens -----------------------------------------------------------------------------------
 
@@ -330,8 +336,8 @@ const UOp* Parser::TakeBuilderError() {
 }
 
 absl::StatusOr<Module> ParseModule(absl::string_view text, absl::string_view file,
-                                   std::shared_ptr<Context> context) {
-  return Parser(text, file, std::move(context)).Run();
+                                   std::shared_ptr<Context> context, const Module* known) {
+  return Parser(text, file, std::move(context), known).Run();
 }
 
 }  // namespace svod

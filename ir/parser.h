@@ -21,7 +21,8 @@ namespace svod {
 // error() then holds.
 class Parser {
  public:
-  Parser(absl::string_view text, absl::string_view file, std::shared_ptr<Context> context);
+  Parser(absl::string_view text, absl::string_view file, std::shared_ptr<Context> context,
+         const Module* known);
 
   absl::StatusOr<Module> Run();
 
