@@ -25,7 +25,8 @@ std::string Reprint(absl::string_view text) {
   return *printed;
 }
 
-constexpr absl::string_view kSaxpy = R"(kernel @saxpy(%y: inout f32[64], %x: f32[64], %a: f32[1]) opts=[upcast(0, 16)] {
+constexpr absl::string_view kSaxpy =
+    R"(kernel @saxpy(%y: inout f32[64], %x: f32[64], %a: f32[1]) opts=[upcast(0, 16)] {
   %i = range 64 loop
     %c = load %a[0]
     %v = load %x[%i]
@@ -39,7 +40,8 @@ constexpr absl::string_view kSaxpy = R"(kernel @saxpy(%y: inout f32[64], %x: f32
 TEST(Print, IndentsLoopsAndKeepsNames) {
   std::string printed = Reprint(kSaxpy);
   // The load of a loop-invariant element moves out of the loop.
-  EXPECT_EQ(printed, R"(kernel @saxpy(%y: inout f32[64], %x: f32[64], %a: f32[1]) opts=[upcast(0, 16)] {
+  EXPECT_EQ(printed,
+            R"(kernel @saxpy(%y: inout f32[64], %x: f32[64], %a: f32[1]) opts=[upcast(0, 16)] {
   %c = load %a[0]
   %i = range 64 loop
     %v = load %x[%i]
