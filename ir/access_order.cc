@@ -57,11 +57,6 @@ bool SamePlace(const UOp* index_a, const UOp* index_b) {
          (index_a->num_sources() < 3 || index_a->source(2) == index_b->source(2));
 }
 
-bool MayOverlap(const UOp* a, int lanes_a, const UOp* b, int lanes_b, RangeAnalysis&) {
-  Position pa = Decompose(a->source(1)), pb = Decompose(b->source(1));
-  return pa.base != pb.base || (pa.offset < pb.offset + lanes_b && pb.offset < pa.offset + lanes_a);
-}
-
 }  // namespace
 
 AccessOrder::AccessOrder() : infos_(1), frames_(1), is_open_(1, true) {}

@@ -1,0 +1,285 @@
+// Where accesses lie in their buffers: IsInBounds and MayOverlap of ranges.h.
+#include <algorithm>
+#include <optional>
+
+#include "ir/ranges.h"
+
+namespace svod {
+namespace {
+
+using Int128 = __int128;
+
+// A loop's bound is put in place of its counter so often at most; loops nest less deep.
+constexpr int kMaxSubstitutions = 64;
+// Offsets from a compared value further than this are not looked at, so that sums stay exact.
+constexpr int64_t kMaxOffset = int64_t{1} << 40;
+constexpr int64_t kMaxPosition = int64_t{1} << 62;
+
+bool IsCounter(const Atom& atom) {
+  return atom.node->op() == Op::kRange || atom.node->op() == Op::kCoreId;
+}
+
+bool Names(const Affine& affine, const Atom& atom) {
+  return std::any_of(affine.terms.begin(), affine.terms.end(), [&](const Term& term) {
+    return std::find(term.atoms.begin(), term.atoms.end(), atom) != term.atoms.end();
+  });
+}
+
+// The counter to replace next: one that is in no other counter's end, since replacing that other
+// would bring it back.
+std::optional<Atom> NextCounter(const Affine& affine, RangeAnalysis& ranges) {
+  std::vector<Atom> counters;
+  for (const Term& term : affine.terms) {
+    for (const Atom& atom : term.atoms) {
+      if (IsCounter(atom) && std::find(counters.begin(), counters.end(), atom) == counters.end()) {
+        counters.push_back(atom);
+      }
+    }
+  }
+  for (const Atom& counter : counters) {
+    bool is_innermost = std::none_of(counters.begin(), counters.end(), [&](const Atom& other) {
+      return !(other == counter) && Names(ranges.AffineOf(other.node->source(0)), counter);
+    });
+    if (is_innermost) return counter;
+  }
+  return std::nullopt;
+}
+
+// An upper bound of a sum, 128 bits wide; nullopt if there is none that wide.
+class UpperBound {
+ public:
+  explicit UpperBound(RangeAnalysis& ranges) : ranges_(ranges) {}
+
+  std::optional<Int128> Of(Affine affine) {
+    for (int i = 0; i < kMaxSubstitutions && affine.exact && IsSmall(affine); ++i) {
+      std::optional<Atom> counter = NextCounter(affine, ranges_);
+      if (!counter.has_value()) break;
+      affine = WithoutCounter(affine, *counter);
+    }
+    if (!affine.exact) return std::nullopt;
+    Int128 bound = rest_ + affine.constant;
+    for (const Term& term : affine.terms) {
+      if (!AddTo(bound, term)) return std::nullopt;
+    }
+    return is_known_ ? std::optional<Int128>(bound) : std::nullopt;
+  }
+
+ private:
+  // Adds the largest value of a term; false on overflow.
+  bool AddTo(Int128& bound, const Term& term) {
+    Int128 low = term.coefficient, high = term.coefficient;
+    for (const Atom& atom : term.atoms) {
+      IntRange range = ranges_.Of(atom.node);
+      Int128 corners[4];
+      if (__builtin_mul_overflow(low, Int128{range.min}, &corners[0]) ||
+          __builtin_mul_overflow(low, Int128{range.max}, &corners[1]) ||
+          __builtin_mul_overflow(high, Int128{range.min}, &corners[2]) ||
+          __builtin_mul_overflow(high, Int128{range.max}, &corners[3])) {
+        return false;
+      }
+      low = *std::min_element(corners, corners + 4);
+      high = *std::max_element(corners, corners + 4);
+    }
+    return !__builtin_add_overflow(bound, high, &bound);
+  }
+
+  // Each term with the counter gets its largest value for it: end - 1 where the cofactor is not
+  // negative, 0 where it is not positive. A cofactor of unknown sign goes to rest_ by intervals.
+  Affine WithoutCounter(const Affine& affine, const Atom& counter) {
+    Affine result = Affine::Constant(affine.constant);
+    Affine last = ranges_.AffineOf(counter.node->source(0)) - Affine::Constant(1);
+    for (const Term& term : affine.terms) {
+      auto at = std::find(term.atoms.begin(), term.atoms.end(), counter);
+      Affine alone;
+      alone.terms.push_back(term);
+      if (at == term.atoms.end()) {
+        result = result + alone;
+        continue;
+      }
+      int sign = term.coefficient > 0 ? 1 : -1;
+      for (auto it = term.atoms.begin(); it != term.atoms.end(); ++it) {
+        IntRange range = ranges_.Of(it->node);
+        if (it != at && range.min < 0) sign = range.max <= 0 ? -sign : 0;
+        if (sign == 0) break;
+      }
+      if (sign == 0 || (sign > 0 && !last.exact)) {
+        is_known_ = is_known_ && AddTo(rest_, term);
+      } else if (sign > 0) {
+        Affine cofactor;
+        cofactor.terms.push_back(term);
+        auto& atoms = cofactor.terms[0].atoms;
+        atoms.erase(atoms.begin() + (at - term.atoms.begin()));
+        if (atoms.empty()) cofactor = Affine::Constant(term.coefficient);
+        result = result + cofactor * last;
+      }
+    }
+    return result;
+  }
+
+  RangeAnalysis& ranges_;
+  Int128 rest_ = 0;
+  bool is_known_ = true;
+};
+
+bool IsAtMost(const Affine& affine, int64_t limit, RangeAnalysis& ranges) {
+  std::optional<Int128> bound = UpperBound(ranges).Of(affine);
+  return bound.has_value() && *bound <= limit;
+}
+
+bool IsAtLeastZero(const Affine& affine, RangeAnalysis& ranges) {
+  return IsAtMost(Affine::Constant(0) - affine, 0, ranges);
+}
+
+// The number of elements as a sum of products.
+Affine SizeOf(const UOp* buffer, RangeAnalysis& ranges) {
+  if (buffer->op() == Op::kReg || buffer->op() == Op::kLocal) {
+    return Affine::Constant(buffer->arg<ScratchArgument>().size);
+  }
+  Affine size = Affine::Constant(1);
+  for (const UOp* dimension : DimensionsOf(buffer)) {
+    size = size * ranges.AffineOf(dimension);
+    if (!IsSmall(size)) return Affine::Constant(0);
+  }
+  return size;
+}
+
+// One access, or one lane of it.
+class BoundsProof {
+ public:
+  BoundsProof(const UOp* index, RangeAnalysis& ranges)
+      : position_(index->source(1)), ranges_(ranges) {
+    const UOp* buffer = BaseBuffer(index);
+    size_ = SizeOf(buffer, ranges);
+    min_size_ = std::max<int64_t>(BoundsOf(size_, ranges).min, 0);
+    if (index->num_sources() == 3) {
+      gate_ = index->source(2);
+      facts_ = FactsOf(gate_, ranges);
+    }
+  }
+
+  bool ByIntervals(int span) {
+    IntRange range = gate_ != nullptr ? ranges_.OfWhere(position_, gate_) : ranges_.Of(position_);
+    return range.min >= 0 && range.max <= min_size_ - span;
+  }
+
+  // Whether elements [position, position + span) are inside, `position` being that of `lane`.
+  bool OfLane(const Affine& position, int lane, int span) {
+    bool has_lower = IsAtLeastZero(position, ranges_);
+    bool has_upper = IsAtMost(position + Affine::Constant(span) - size_, 0, ranges_);
+    for (size_t i = 0; i < facts_.size() && !(has_lower && has_upper); ++i) {
+      const Fact& fact = facts_[i];
+      if (!has_lower) has_lower = IsLowered(position, fact, lane);
+      if (!has_upper) has_upper = IsRaised(position, fact, lane, span);
+    }
+    return has_lower && has_upper;
+  }
+
+ private:
+  // position - value, if it is a small constant. Both are right modulo 2^64, so this is, too.
+  std::optional<int64_t> Offset(const Affine& position, const UOp* value, int lane) {
+    Affine difference = position - ranges_.AffineOfLane(value, lane);
+    if (!difference.is_constant() || difference.constant > kMaxOffset ||
+        difference.constant < -kMaxOffset) {
+      return std::nullopt;
+    }
+    return difference.constant;
+  }
+
+  // left <= right, and position is right + d without wrapping: it is at least left + d.
+  bool IsLowered(const Affine& position, const Fact& fact, int lane) {
+    std::optional<int64_t> offset = Offset(position, fact.right, lane);
+    if (!offset.has_value()) return false;
+    if (*offset != 0 && ranges_.OfWhere(fact.right, gate_).max > kMaxPosition) return false;
+    Affine left = ranges_.AffineOfLane(fact.left, lane);
+    return IsAtLeastZero(left + Affine::Constant(*offset + (fact.strict ? 1 : 0)), ranges_);
+  }
+
+  // left <= right, and position is left + d without wrapping: it is at most right + d.
+  bool IsRaised(const Affine& position, const Fact& fact, int lane, int span) {
+    std::optional<int64_t> offset = Offset(position, fact.left, lane);
+    if (!offset.has_value()) return false;
+    // A left far below 0 plus a negative offset might come out at the top.
+    if (*offset < 0 && ranges_.OfWhere(fact.left, gate_).min < -kMaxPosition) return false;
+    Affine right = ranges_.AffineOfLane(fact.right, lane);
+    int64_t reach = *offset + span - (fact.strict ? 1 : 0);
+    return IsAtMost(right + Affine::Constant(reach) - size_, 0, ranges_);
+  }
+
+  const UOp* position_;
+  const UOp* gate_ = nullptr;
+  RangeAnalysis& ranges_;
+  Affine size_;
+  int64_t min_size_;
+  std::vector<Fact> facts_;
+};
+
+// The elements that an access can reach, [min, max].
+IntRange ElementsOf(const UOp* index, int span, RangeAnalysis& ranges) {
+  IntRange range = ranges.Of(index->source(1));
+  if (__builtin_add_overflow(range.max, span - 1, &range.max)) return IntRange::Full();
+  return range;
+}
+
+int SpanOf(const UOp* index, int lanes) {
+  return index->dtype().is_vector() || index->source(1)->dtype().is_vector() ? 1 : lanes;
+}
+
+}  // namespace
+
+IntRange BoundsOf(const Affine& affine, RangeAnalysis& ranges) {
+  IntRange bounds;
+  std::optional<Int128> high = UpperBound(ranges).Of(affine);
+  std::optional<Int128> low = UpperBound(ranges).Of(Affine::Constant(0) - affine);
+  if (high.has_value() && *high < bounds.max) {
+    bounds.max = static_cast<int64_t>(std::max<Int128>(*high, bounds.min));
+  }
+  if (low.has_value() && -*low > bounds.min) {
+    bounds.min = static_cast<int64_t>(std::min<Int128>(-*low, bounds.max));
+  }
+  return bounds;
+}
+
+int ConsecutiveElements(const UOp* access) {
+  DType value = access->op() == Op::kStore ? access->source(1)->dtype() : access->dtype();
+  return SpanOf(access->source(0), value.lanes);
+}
+
+bool IsInBounds(const UOp* index, int lanes, RangeAnalysis& ranges) {
+  const UOp* gate = index->num_sources() == 3 ? index->source(2) : nullptr;
+  if (gate != nullptr && ranges.Of(gate).max == 0) return true;
+  if (!MaxElements(BaseBuffer(index), ranges).ok()) return false;
+  int span = SpanOf(index, lanes);
+  BoundsProof proof(index, ranges);
+  if (proof.ByIntervals(span)) return true;
+  const UOp* position = index->source(1);
+  bool by_lane = position->dtype().is_vector() || (gate != nullptr && gate->dtype().is_vector());
+  if (!by_lane) return proof.OfLane(ranges.AffineOf(position), 0, span);
+  if (position->dtype().is_vector()) lanes = position->dtype().lanes;
+  for (int lane = 0; lane < lanes; ++lane) {
+    Affine element = ranges.AffineOfLane(position, lane);
+    if (!position->dtype().is_vector()) {
+      // A position so high that this wraps is outside, and the gate's own sum wraps alike.
+      element = element + Affine::Constant(lane);
+      element.exact = element.exact && ranges.Of(position).max <= kMaxPosition;
+    }
+    if (!proof.OfLane(element, lane, 1)) return false;
+  }
+  return true;
+}
+
+bool MayOverlap(const UOp* index_a, int lanes_a, const UOp* index_b, int lanes_b,
+                RangeAnalysis& ranges) {
+  int span_a = SpanOf(index_a, lanes_a), span_b = SpanOf(index_b, lanes_b);
+  IntRange a = ElementsOf(index_a, span_a, ranges), b = ElementsOf(index_b, span_b, ranges);
+  if (a.max < b.min || b.max < a.min) return false;
+  const UOp *at_a = index_a->source(1), *at_b = index_b->source(1);
+  if (at_a->dtype().is_vector() || at_b->dtype().is_vector()) return true;
+  Affine difference = ranges.AffineOf(at_a) - ranges.AffineOf(at_b);
+  if (difference.is_constant()) {
+    return -span_a < difference.constant && difference.constant < span_b;
+  }
+  IntRange bounds = BoundsOf(difference, ranges);
+  return -span_a < bounds.max && bounds.min < span_b;
+}
+
+}  // namespace svod
