@@ -19,6 +19,7 @@ struct Decomposition {
 constexpr Decomposition kDecompositions[] = {
     {Op::kExp, &DecomposeExp, nullptr},   {Op::kExp2, &DecomposeExp2, nullptr},
     {Op::kLog, &DecomposeLog, nullptr},   {Op::kLog2, &DecomposeLog2, nullptr},
+    {Op::kSin, &DecomposeSin, nullptr},   {Op::kCos, &DecomposeCos, nullptr},
     {Op::kTanh, &DecomposeTanh, nullptr}, {Op::kErf, &DecomposeErf, nullptr},
 };
 

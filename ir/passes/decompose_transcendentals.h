@@ -14,7 +14,7 @@ namespace svod {
 // lanes, into adds, multiplications, fused multiply-adds, integer ops and selects: no branch, no
 // table, no call. From here on the value of such an op is what these nodes compute; docs/math.md
 // states its largest error. (Before, the interpreter gives the correctly rounded value.)
-// Cost: linear in nodes; at most about 150 new nodes an op.
+// Cost: linear in nodes; at most 200 new nodes an op.
 absl::StatusOr<const UOp*> RunDecomposeTranscendentals(const UOp* root, PassContext& context);
 
 // The nodes that replace one transcendental op on `sources`. To fold such an op on constants to the

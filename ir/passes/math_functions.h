@@ -13,6 +13,8 @@ Value DecomposeExp(Value x);   // math_exp.cc
 Value DecomposeExp2(Value x);  // math_exp.cc
 Value DecomposeLog(Value x);   // math_log.cc
 Value DecomposeLog2(Value x);  // math_log.cc
+Value DecomposeSin(Value x);   // math_trig.cc
+Value DecomposeCos(Value x);   // math_trig.cc
 Value DecomposeTanh(Value x);  // math_tanh_erf.cc
 Value DecomposeErf(Value x);   // math_tanh_erf.cc
 

@@ -31,8 +31,8 @@ struct Bound {
 };
 
 constexpr Bound kBounds[] = {
-    {Op::kExp, 1, 1},  {Op::kExp2, 1, 1}, {Op::kLog, 1, 1},
-    {Op::kLog2, 1, 1}, {Op::kTanh, 1, 1}, {Op::kErf, 1, 1},
+    {Op::kExp, 1, 1}, {Op::kExp2, 1, 1}, {Op::kLog, 1, 1},  {Op::kLog2, 1, 1},
+    {Op::kSin, 2, 1}, {Op::kCos, 2, 1},  {Op::kTanh, 1, 1}, {Op::kErf, 1, 1},
 };
 
 int NumOperands(Op op) { return InfoOf(op).min_sources; }
@@ -347,21 +347,86 @@ TEST(DecomposeTranscendentalsTest, PowersOfTwoAreExact) {
   }
 }
 
+// Reported case 20, and the huge arguments after it.
+TEST(DecomposeTranscendentalsTest, SinAndCosOfLargeArguments) {
+  EXPECT_LE(UlpDistance(Compute<double>(Op::kSin, 39800.0), 0.74285722351259650551L), 1);
+  EXPECT_LE(UlpDistance(Compute<double>(Op::kCos, 1e8), -0.36338508935569055387L), 1);
+  EXPECT_LE(UlpDistance(Compute<double>(Op::kCos, 1e6), 0.93675212753314478694L), 1);
+  EXPECT_LE(UlpDistance(Compute<float>(Op::kSin, 39800.0f), std::sin(39800.0)), 2);
+  EXPECT_LE(UlpDistance(Compute<float>(Op::kCos, 1e8f), std::cos(1e8)), 2);
+  EXPECT_LE(UlpDistance(Compute<float>(Op::kCos, 1e6f), std::cos(1e6)), 2);
+  constexpr double kMax = std::numeric_limits<double>::max();
+  EXPECT_LE(UlpDistance(Compute<double>(Op::kSin, kMax), 0.0049619547891840617905L), 1);
+  EXPECT_LE(UlpDistance(Compute<double>(Op::kCos, kMax), -0.99998768942655993746L), 1);
+}
+
+// The f64 that lie closest to a multiple of pi/2, found by continued fractions for every exponent
+// and checked in 2400 bits: here the reduction has to give 2^-62 of a turn to full precision.
+TEST(DecomposeTranscendentalsTest, SinAndCosNextToMultiplesOfHalfPi) {
+  struct Case {
+    double x, sin, cos;
+  };
+  const Case cases[] = {
+      {0x1.6ac5b262ca1ffp+849, 1.0, -4.687165924254628e-19},
+      {0x1.6c6cbc45dc8dep+5, 1.0, -6.189806365883577e-19},
+      {0x1.6ac5b262ca1ffp+850, -9.374331848509255e-19, -1.0},
+      {0x1.6c6cbc45dc8dep+6, -1.2379612731767154e-18, -1.0},
+      {0x1.b951f1572eba5p+23, -1.0, -1.6985038298986004e-18},
+      {0x1.504cac51f1eafp+131, -1.0, -1.8208566377382172e-18},
+      {0x1.6ac5b262ca1ffp+851, 1.874866369701851e-18, 1.0},
+      {0x1.e009c53148be1p+991, 1.0, 2.0149386674952238e-18},
+      {0x1.6c6cbc45dc8dep+7, 2.475922546353431e-18, 1.0},
+      {0x1.4c96c11134d36p+577, -1.0, 2.4853662876185346e-18},
+  };
+  for (const Case& c : cases) {
+    EXPECT_EQ(Compute<double>(Op::kSin, c.x), c.sin) << c.x;
+    EXPECT_EQ(Compute<double>(Op::kCos, c.x), c.cos) << c.x;
+  }
+}
+
 TEST(DecomposeTranscendentalsTest, SpecialArguments) {
   struct Case {
     Op op;
     double x, want;
   };
   const Case cases[] = {
-      {Op::kExp, 0, 1},         {Op::kExp, -0.0, 1},     {Op::kExp, kInf, kInf},
-      {Op::kExp, -kInf, 0},     {Op::kExp2, 0, 1},       {Op::kExp2, kInf, kInf},
-      {Op::kExp2, -kInf, 0},    {Op::kLog, 1, 0},        {Op::kLog, 0, -kInf},
-      {Op::kLog, -0.0, -kInf},  {Op::kLog, kInf, kInf},  {Op::kLog, -1, kNaN},
-      {Op::kLog, -kInf, kNaN},  {Op::kLog2, 1, 0},       {Op::kLog2, 0, -kInf},
-      {Op::kLog2, -0.0, -kInf}, {Op::kLog2, kInf, kInf}, {Op::kLog2, -1, kNaN},
-      {Op::kLog2, -kInf, kNaN}, {Op::kTanh, 0, 0},       {Op::kTanh, -0.0, -0.0},
-      {Op::kTanh, kInf, 1},     {Op::kTanh, -kInf, -1},  {Op::kErf, 0, 0},
-      {Op::kErf, -0.0, -0.0},   {Op::kErf, kInf, 1},     {Op::kErf, -kInf, -1},
+      {Op::kExp, 0, 1},
+      {Op::kExp, -0.0, 1},
+      {Op::kExp, kInf, kInf},
+      {Op::kExp, -kInf, 0},
+      {Op::kExp2, 0, 1},
+      {Op::kExp2, kInf, kInf},
+      {Op::kExp2, -kInf, 0},
+      {Op::kLog, 1, 0},
+      {Op::kLog, 0, -kInf},
+      {Op::kLog, -0.0, -kInf},
+      {Op::kLog, kInf, kInf},
+      {Op::kLog, -1, kNaN},
+      {Op::kLog, -kInf, kNaN},
+      {Op::kLog2, 1, 0},
+      {Op::kLog2, 0, -kInf},
+      {Op::kLog2, -0.0, -kInf},
+      {Op::kLog2, kInf, kInf},
+      {Op::kLog2, -1, kNaN},
+      {Op::kLog2, -kInf, kNaN},
+      {Op::kSin, 0, 0},
+      {Op::kSin, -0.0, -0.0},
+      {Op::kSin, kInf, kNaN},
+      {Op::kSin, -kInf, kNaN},
+      {Op::kSin, 0x1p-149, 0x1p-149},
+      {Op::kCos, 0, 1},
+      {Op::kCos, -0.0, 1},
+      {Op::kCos, kInf, kNaN},
+      {Op::kCos, -kInf, kNaN},
+      {Op::kTanh, 0x1p-149, 0x1p-149},
+      {Op::kTanh, 0, 0},
+      {Op::kTanh, -0.0, -0.0},
+      {Op::kTanh, kInf, 1},
+      {Op::kTanh, -kInf, -1},
+      {Op::kErf, 0, 0},
+      {Op::kErf, -0.0, -0.0},
+      {Op::kErf, kInf, 1},
+      {Op::kErf, -kInf, -1},
   };
   for (const Case& c : cases) {
     EXPECT_EQ(UlpDistance(Compute<float>(c.op, c.x), c.want), 0) << InfoOf(c.op).text << c.x;
