@@ -192,6 +192,8 @@ size_t ExecutionPlanBuilder::AddUnboundBuffer(uint64_t ast_id, int64_t size_byte
   return index;
 }
 
+const Buffer& ExecutionPlanBuilder::buffer_at(size_t index) const { return state_->buffers[index]; }
+
 void ExecutionPlanBuilder::MapBuffer(uint64_t ast_id, size_t index) {
   state_->ast_to_buffer[ast_id] = index;
 }

@@ -40,6 +40,8 @@ class ExecutionPlanBuilder {
   size_t AddBuffer(uint64_t ast_id, Buffer buffer);
   // The same without memory: somebody must Bind or Rebind it before the plan can run.
   size_t AddUnboundBuffer(uint64_t ast_id, int64_t size_bytes);
+  // The buffer at an index that an Add gave.
+  const Buffer& buffer_at(size_t index) const;
   // One more node id for a buffer.
   void MapBuffer(uint64_t ast_id, size_t index);
   void ReplaceBuffer(size_t index, Buffer buffer);

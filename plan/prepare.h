@@ -57,8 +57,9 @@ absl::StatusOr<ExecutionPlan> Prepare(const Module& module, absl::string_view na
                                       const KernelProvider& provider,
                                       const PrepareOptions& options = {});
 
-// Time that one launch of a kernel may take on one core, from the trip counts of its loops at their
-// largest [ns]. Good to a factor of a few: it only decides what is worth a fork.
+// Time that one launch of a kernel may take on one thread, all its cores together, from the trip
+// counts of its loops at their largest [ns]. Good to a factor of a few: it only decides what is
+// worth a fork.
 double EstimateCostNs(const UOp* sink);
 
 }  // namespace svod

@@ -53,7 +53,7 @@ struct PreparedKernel {
   // is bound.
   std::vector<int64_t> min_bytes;
   std::vector<int64_t> alignments;  // [bytes]
-  double cost_ns = 0;               // estimate of one launch on one core; 0: from bytes touched
+  double cost_ns = 0;               // estimate over all cores; 0: from bytes touched
 
   // Filled by Build, whatever stood there.
   std::vector<void*> buffer_pointers;

@@ -1,0 +1,62 @@
+// EstimateCostNs: what a kernel costs by its loops.
+#include <algorithm>
+#include <vector>
+
+#include "ir/linearize.h"
+#include "ir/ranges.h"
+#include "plan/prepare.h"
+
+namespace svod {
+namespace {
+
+// One evaluation of a node [ns]: throughputs of a present core at 4 GHz, vectors by 64 bytes.
+double NodeCostNs(const UOp* node) {
+  DType dtype = node->op() == Op::kStore ? node->source(1)->dtype() : node->dtype();
+  double pieces = static_cast<double>(std::max<int64_t>(1, (dtype.size_bytes() + 63) / 64));
+  if (HasFlag(node->op(), kTranscendental)) return 2.0 * dtype.lanes;
+  OpClass op_class = InfoOf(node->op()).op_class;
+  if (op_class == OpClass::kMemory) {
+    bool is_access = node->op() == Op::kLoad || node->op() == Op::kStore;
+    return is_access ? 0.25 * pieces : 0;
+  }
+  bool is_division = node->op() == Op::kCdiv || node->op() == Op::kCmod ||
+                     node->op() == Op::kFloordiv || node->op() == Op::kFloormod;
+  if (is_division) return 2.0 * dtype.lanes;
+  if (node->op() == Op::kFdiv || node->op() == Op::kSqrt) return 1.0 * pieces;
+  return IsElementwise(node->op()) || node->op() == Op::kReduce ? 0.15 * pieces : 0;
+}
+
+}  // namespace
+
+double EstimateCostNs(const UOp* sink) {
+  absl::StatusOr<LinearKernel> linear = Linearize(sink);
+  if (!linear.ok()) return 0;
+  RangeAnalysis ranges;
+  auto trips_of = [&](const UOp* extent) {
+    return static_cast<double>(std::max<int64_t>(ranges.Of(extent).max, 0));
+  };
+  double cost_ns = 5, trips = 1, cores = 1;
+  std::vector<double> outer;
+  for (const Step& step : linear->steps) {
+    if (step.kind == Step::Kind::kLoopBegin) {
+      outer.push_back(trips);
+      trips *= trips_of(step.node->source(0));
+    } else if (step.kind == Step::Kind::kLoopEnd) {
+      trips = outer.back();
+      outer.pop_back();
+    } else {
+      if (step.node->op() == Op::kCoreId) cores = trips_of(step.node->source(0));
+      // A REDUCE is listed behind its loop, but folds in every round of it.
+      double rounds = trips;
+      if (step.node->op() == Op::kReduce) {
+        for (int i = 1; i < step.node->num_sources(); ++i) {
+          rounds *= trips_of(step.node->source(i)->source(0));
+        }
+      }
+      cost_ns += rounds * NodeCostNs(step.node);
+    }
+  }
+  return cost_ns * cores;
+}
+
+}  // namespace svod
