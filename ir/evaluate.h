@@ -33,8 +33,13 @@ struct EvaluateOptions {
   int64_t max_steps = int64_t{1} << 40;  // node evaluations before ResourceExhausted
 };
 
-// Runs a kernel on memory: buffers[slot] holds the PARAM of that slot. All stages of a kernel can
-// be run, REDUCE and transcendentals included.
+// Runs a kernel on memory: buffers[slot] holds the PARAM of that slot, MaxElements(param) elements
+// at least; what lies beyond those is outside. All stages of a kernel can be run, REDUCE and
+// transcendentals included. Choices that machine code shares:
+//   A bool in memory is true when its byte is not 0; it is written as 0 or 1.
+//   REG and LOCAL hold zeros when a core starts; cores run one after another.
+//   A REDUCE folds at the end of each iteration of its innermost loop; f16 and bf16 accumulate in
+//   f32 and round once, when the loops have ended.
 // Errors: InvalidArgument for a missing or small buffer or a missing variable, OutOfRange for a
 // variable outside its bounds, and whatever Linearize says; ResourceExhausted after max_steps.
 absl::Status Evaluate(const UOp* sink, absl::Span<const absl::Span<std::byte>> buffers,
