@@ -21,6 +21,7 @@ constexpr Decomposition kDecompositions[] = {
     {Op::kLog, &DecomposeLog, nullptr},   {Op::kLog2, &DecomposeLog2, nullptr},
     {Op::kSin, &DecomposeSin, nullptr},   {Op::kCos, &DecomposeCos, nullptr},
     {Op::kTanh, &DecomposeTanh, nullptr}, {Op::kErf, &DecomposeErf, nullptr},
+    {Op::kPow, nullptr, &DecomposePow},
 };
 
 const Decomposition* FindDecomposition(Op op) {

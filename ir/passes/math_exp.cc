@@ -8,18 +8,6 @@
 namespace svod {
 namespace {
 
-// 2^r on |r| <= 0.5005. Degree 6 for f32, 2^-28.0; 11 for f64, 2^-57.3.
-Value Exp2Polynomial(Value r) {
-  if (r.dtype().scalar == Scalar::kF32) {
-    return Polynomial(r, {0x1.3fad5cp-13, 0x1.5f0ca8p-10, 0x1.3b3096p-7, 0x1.c6af74p-5,
-                          0x1.ebfbd8p-3, 0x1.62e43p-1, 1.0});
-  }
-  return Polynomial(
-      r, {0x1.e96c003b960d1p-32, 0x1.e61da9b910f7p-28, 0x1.b52527b1d38d8p-24, 0x1.62bfc627a96fap-20,
-          0x1.ffcbfc6419472p-17, 0x1.4309130f7bdb7p-13, 0x1.5d87fe789f11dp-10, 0x1.3b2ab6fb9fd79p-7,
-          0x1.c6b08d704a12ap-5, 0x1.ebfbdff82c5a6p-3, 0x1.62e42fefa39efp-1, 1.0});
-}
-
 constexpr double kLog2E = 0x1.71547652b82fep+0;
 
 // ln 2 as a short number (16 bits, 42 bits), whose products with n are exact, and the rest.
@@ -33,28 +21,31 @@ Ln2 Ln2Of(DType dtype) {
   return {0x1.62e42fefa38p-1, 0x1.ef35793c7673p-45};
 }
 
-// x within [low, high]; NaN stays NaN.
+// The bits of a float with a rounding shift, as an integer whose low end is n.
+Value IntegerBits(Value shifted) {
+  return shifted.BitsAs(shifted.dtype().scalar == Scalar::kF32 ? Scalar::kI32 : Scalar::kI64);
+}
+
+}  // namespace
+
 Value ClampKeepingNaN(Value x, double low, double high) {
   x = Where(x.Literal(high) < x, high, x);
   return Where(x < low, low, x);
 }
 
-}  // namespace
-
 double RoundingShift(DType dtype) { return dtype.scalar == Scalar::kF32 ? 0x1.8p23 : 0x1.8p52; }
 
 // The power is split into two factors, since 2^n itself may be out of range: the first product is
 // exact and only the second can round, overflow or become subnormal. Shifting left by the width of
-// the mantissa drops everything of `shifted` but n. (Adding n to p's exponent field would save an
-// op, but turn NaN into numbers.)
-Value ScaleByPowerOfTwo(Value p, Value shifted) {
+// the mantissa drops everything of `bits` but n. (Adding n to p's exponent field would save an op,
+// but turn NaN into numbers.)
+Value ScaleByPowerOfTwo(Value p, Value bits) {
   const Scalar real = p.dtype().scalar;
   const bool is_f32 = real == Scalar::kF32;
   const int mantissa_bits = is_f32 ? 23 : 52;
   const int64_t one = is_f32 ? 0x3f800000 : 0x3ff0000000000000;  // the bits of 1.0
-  Value n = shifted.BitsAs(is_f32 ? Scalar::kI32 : Scalar::kI64);
-  Value half = (n >> 1) << mantissa_bits;
-  Value rest = (n << mantissa_bits) - half;
+  Value half = (bits >> 1) << mantissa_bits;
+  Value rest = (bits << mantissa_bits) - half;
   return p * (half + one).BitsAs(real) * (rest + one).BitsAs(real);
 }
 
@@ -71,19 +62,18 @@ Value ExpTail(Value r) {
           0x1.555555555209cp-5, 0x1.555555555553ap-3, 0x1.0000000000005p-1});
 }
 
-Value PowerOfTwo(Value shifted) {
-  const Scalar real = shifted.dtype().scalar;
-  const bool is_f32 = real == Scalar::kF32;
-  Value n = shifted.BitsAs(is_f32 ? Scalar::kI32 : Scalar::kI64);
-  Value exponent = n << (is_f32 ? 23 : 52);
-  return (exponent + (is_f32 ? 0x3f800000 : 0x3ff0000000000000)).BitsAs(real);
+Value PowerOfTwo(Value bits) {
+  if (bits.dtype().scalar == Scalar::kI32) {
+    return ((bits << 23) + 0x3f800000).BitsAs(Scalar::kF32);
+  }
+  return ((bits << 52) + 0x3ff0000000000000).BitsAs(Scalar::kF64);
 }
 
 ExpReduction ReduceExp(Value x) {
   const Ln2 ln2 = Ln2Of(x.dtype());
   Value shifted = Fma(x, kLog2E, RoundingShift(x.dtype()));
   Value n = shifted - RoundingShift(x.dtype());
-  return {shifted, Fma(n, -ln2.low, Fma(n, -ln2.high, x))};
+  return {IntegerBits(shifted), Fma(n, -ln2.low, Fma(n, -ln2.high, x))};
 }
 
 PreciseExpReduction ReduceExpPrecisely(Value x) {
@@ -92,22 +82,34 @@ PreciseExpReduction ReduceExpPrecisely(Value x) {
   Value n = shifted - RoundingShift(x.dtype());
   Value exact = Fma(n, -ln2.high, x);
   Value r = Fma(n, -ln2.low, exact);
-  return {shifted, r, Fma(n, -ln2.low, exact - r)};
+  return {IntegerBits(shifted), r, Fma(n, -ln2.low, exact - r)};
 }
 
 ExpReduction ReduceExpOfMulAcc(Value a, Value b, double c) {
   const Ln2 ln2 = Ln2Of(a.dtype());
   Value shifted = Fma(Fma(a, b, c), kLog2E, RoundingShift(a.dtype()));
   Value n = shifted - RoundingShift(a.dtype());
-  return {shifted, Fma(n, -ln2.low, Fma(a, b, Fma(n, -ln2.high, c)))};
+  return {IntegerBits(shifted), Fma(n, -ln2.low, Fma(a, b, Fma(n, -ln2.high, c)))};
 }
 
 Value DecomposeExp(Value x) {
   // Beyond these the result is infinite or rounds to zero; n stays within bounds.
   const bool is_f32 = x.dtype().scalar == Scalar::kF32;
   x = is_f32 ? ClampKeepingNaN(x, -104, 89) : ClampKeepingNaN(x, -746, 710);
-  auto [shifted, r] = ReduceExp(x);
-  return ScaleByPowerOfTwo(Fma(Fma(ExpTail(r), r, 1.0), r, 1.0), shifted);
+  auto [bits, r] = ReduceExp(x);
+  return ScaleByPowerOfTwo(Fma(Fma(ExpTail(r), r, 1.0), r, 1.0), bits);
+}
+
+// 2^r on |r| <= 0.5005. Degree 6 for f32, 2^-28.0; 11 for f64, 2^-57.3.
+Value Exp2Polynomial(Value r) {
+  if (r.dtype().scalar == Scalar::kF32) {
+    return Polynomial(r, {0x1.3fad5cp-13, 0x1.5f0ca8p-10, 0x1.3b3096p-7, 0x1.c6af74p-5,
+                          0x1.ebfbd8p-3, 0x1.62e43p-1, 1.0});
+  }
+  return Polynomial(
+      r, {0x1.e96c003b960d1p-32, 0x1.e61da9b910f7p-28, 0x1.b52527b1d38d8p-24, 0x1.62bfc627a96fap-20,
+          0x1.ffcbfc6419472p-17, 0x1.4309130f7bdb7p-13, 0x1.5d87fe789f11dp-10, 0x1.3b2ab6fb9fd79p-7,
+          0x1.c6b08d704a12ap-5, 0x1.ebfbdff82c5a6p-3, 0x1.62e42fefa39efp-1, 1.0});
 }
 
 Value DecomposeExp2(Value x) {
@@ -116,7 +118,7 @@ Value DecomposeExp2(Value x) {
   x = is_f32 ? ClampKeepingNaN(x, -150, 128) : ClampKeepingNaN(x, -1076, 1024);
   Value shifted = x + shift;
   Value r = x - (shifted - shift);
-  return ScaleByPowerOfTwo(Exp2Polynomial(r), shifted);
+  return ScaleByPowerOfTwo(Exp2Polynomial(r), IntegerBits(shifted));
 }
 
 }  // namespace svod

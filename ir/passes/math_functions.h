@@ -9,14 +9,15 @@
 
 namespace svod {
 
-Value DecomposeExp(Value x);   // math_exp.cc
-Value DecomposeExp2(Value x);  // math_exp.cc
-Value DecomposeLog(Value x);   // math_log.cc
-Value DecomposeLog2(Value x);  // math_log.cc
-Value DecomposeSin(Value x);   // math_trig.cc
-Value DecomposeCos(Value x);   // math_trig.cc
-Value DecomposeTanh(Value x);  // math_tanh_erf.cc
-Value DecomposeErf(Value x);   // math_tanh_erf.cc
+Value DecomposeExp(Value x);           // math_exp.cc
+Value DecomposeExp2(Value x);          // math_exp.cc
+Value DecomposeLog(Value x);           // math_log.cc
+Value DecomposeLog2(Value x);          // math_log.cc
+Value DecomposeSin(Value x);           // math_trig.cc
+Value DecomposeCos(Value x);           // math_trig.cc
+Value DecomposeTanh(Value x);          // math_tanh_erf.cc
+Value DecomposeErf(Value x);           // math_tanh_erf.cc
+Value DecomposePow(Value x, Value y);  // math_pow.cc
 
 // Parts that several functions share.
 
@@ -24,24 +25,28 @@ Value DecomposeErf(Value x);   // math_tanh_erf.cc
 // even: n then stands in the low bits of the sum, and subtracting it again gives n as a float.
 double RoundingShift(DType dtype);
 
-// p * 2^n, where `shifted` is n + RoundingShift. p is within [0.5, 2]; n from -150 to 128 (f32),
-// from -1076 to 1024 (f64), so that results may be subnormal, zero or infinite.
-Value ScaleByPowerOfTwo(Value p, Value shifted);
+// p * 2^n, where n stands in the low 10 (f32, i32) or 12 (f64, i64) bits of an integer of p's
+// width, such as the bits of a float with RoundingShift added. p is within [0.5, 2]; |n| <= 250
+// (f32), 2000 (f64), so that results may be subnormal, zero or infinite.
+Value ScaleByPowerOfTwo(Value p, Value bits);
 
-// 2^n for `shifted` as above and n in the range of normal exponents; anything for NaN.
-Value PowerOfTwo(Value shifted);
+// 2^n for such an integer, n in the range of normal exponents.
+Value PowerOfTwo(Value bits);
 
-// x = n ln 2 + r with |r| <= ln(2)/2 and a hair; `shifted` is n + RoundingShift. For x whose e^x is
-// in the range of ScaleByPowerOfTwo.
+// x within [low, high]; NaN stays NaN.
+Value ClampKeepingNaN(Value x, double low, double high);
+
+// x = n ln 2 + r with |r| <= ln(2)/2 and a hair; n in the low end of `bits` as above. For x whose
+// e^x is in the range of ScaleByPowerOfTwo.
 struct ExpReduction {
-  Value shifted;
+  Value bits;
   Value r;
 };
 ExpReduction ReduceExp(Value x);
 
 // The same with what rounding took from r: x = n ln 2 + r + r_low.
 struct PreciseExpReduction {
-  Value shifted;
+  Value bits;
   Value r;
   Value r_low;
 };
@@ -54,6 +59,9 @@ ExpReduction ReduceExpOfMulAcc(Value a, Value b, double c);
 // (e^r - 1 - r) / r^2 for such an r.
 Value ExpTail(Value r);
 
+// 2^r for |r| <= 1/2 and a hair.
+Value Exp2Polynomial(Value r);
+
 // |magnitude| with the sign of x. `magnitude` is not negative.
 Value WithSignOf(Value magnitude, Value x);
 
@@ -64,6 +72,8 @@ struct SplitFloat {
   Value fraction;
 };
 SplitFloat SplitExponent(Value x);
+// The same for f64 that are not subnormal.
+SplitFloat SplitNormal(Value x);
 
 }  // namespace svod
 

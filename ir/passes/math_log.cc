@@ -3,6 +3,7 @@
 // x = 2^k (1 + f) with 1 + f around 1, read off the bits of x; then log x is k ln 2 + log(1 + f),
 // where only f and k times the leading part of ln 2 reach the last place of the result: they are
 // added without losing their rounding error, the small rest is added to that.
+#include <cmath>
 #include <limits>
 
 #include "ir/passes/math_functions.h"
@@ -64,31 +65,37 @@ TwoSumResult FastTwoSum(Value a, Value b) {
   return {high, b - (high - a)};
 }
 
+// What Split's float of the exponent field is beyond the exponent.
+double BiasOf(DType dtype) { return dtype.scalar == Scalar::kF32 ? 127 : 0x1p52 + 1023; }
+
+SplitFloat Split(Value x, Value bias) {
+  if (x.dtype().scalar == Scalar::kF32) {
+    // 2/3 becomes the point where the exponent field steps, k + 127 what it holds.
+    const int64_t two_thirds = 0x3f2aaaab;
+    Value offset = x.BitsAs(Scalar::kI32) + (0x3f800000 - two_thirds);
+    Value m = ((offset & 0x7fffff) + two_thirds).BitsAs(Scalar::kF32);
+    return {(offset >> 23).CastTo(Scalar::kF32) - bias, m - 1.0};
+  }
+  const int64_t sqrt_half = 0x3fe6a09e667f3bcd;
+  Value offset = x.BitsAs(Scalar::kI64) + (0x3ff0000000000000 - sqrt_half);
+  // Or-ing a small integer into the bits of 2^52 converts it to f64 without AVX-512's conversion.
+  Value biased = ((offset >> 52) | 0x4330000000000000).BitsAs(Scalar::kF64);
+  Value m = ((offset & 0xfffffffffffff) + sqrt_half).BitsAs(Scalar::kF64);
+  return {biased - bias, m - 1.0};
+}
+
 }  // namespace
 
 SplitFloat SplitExponent(Value x) {
   const bool is_f32 = x.dtype().scalar == Scalar::kF32;
-  const Scalar integer = is_f32 ? Scalar::kI32 : Scalar::kI64;
-  // Subnormals are scaled into the normal range first.
+  const double bias = BiasOf(x.dtype());
+  const int digits = is_f32 ? 23 : 52;
   Value is_subnormal = x < (is_f32 ? 0x1p-126 : 0x1p-1022);
-  Value scaled = Where(is_subnormal, x * (is_f32 ? 0x1p23 : 0x1p52), x);
-  Value bits = scaled.BitsAs(integer);
-  if (is_f32) {
-    // 2/3 becomes the point where the exponent field steps, k + 127 what it holds.
-    const int64_t two_thirds = 0x3f2aaaab;
-    Value offset = bits + (0x3f800000 - two_thirds);
-    Value k = (offset >> 23).CastTo(Scalar::kF32) - Where(is_subnormal, x.Literal(150.0), 127.0);
-    Value m = ((offset & 0x7fffff) + two_thirds).BitsAs(Scalar::kF32);
-    return {k, m - 1.0};
-  }
-  const int64_t sqrt_half = 0x3fe6a09e667f3bcd;
-  Value offset = bits + (0x3ff0000000000000 - sqrt_half);
-  // Or-ing a small integer into the bits of 2^52 converts it to f64 without AVX-512's conversion.
-  Value biased = ((offset >> 52) | 0x4330000000000000).BitsAs(Scalar::kF64);
-  Value k = biased - Where(is_subnormal, x.Literal(0x1p52 + 1075), 0x1p52 + 1023);
-  Value m = ((offset & 0xfffffffffffff) + sqrt_half).BitsAs(Scalar::kF64);
-  return {k, m - 1.0};
+  Value scaled = Where(is_subnormal, x * std::ldexp(1.0, digits), x);
+  return Split(scaled, Where(is_subnormal, x.Literal(bias + digits), bias));
 }
+
+SplitFloat SplitNormal(Value x) { return Split(x, x.Literal(BiasOf(x.dtype()))); }
 
 Value DecomposeLog(Value x) {
   const bool is_f32 = x.dtype().scalar == Scalar::kF32;

@@ -21,8 +21,8 @@ Value DecomposeTanh(Value x) {
   const double largest = is_f32 ? 10 : 20;  // tanh rounds to 1 from 9.02 and 19.07 on
   Value size = Abs(x);
   size = Where(size.Literal(largest) < size, largest, size);
-  auto [shifted, r, r_low] = ReduceExpPrecisely(size + size);
-  Value scale = PowerOfTwo(shifted);
+  auto [bits, r, r_low] = ReduceExpPrecisely(size + size);
+  Value scale = PowerOfTwo(bits);
   Value less_one = scale - 1.0;
   Value linear = scale * r;
   Value leading = less_one + linear;
@@ -71,9 +71,9 @@ Value DecomposeErf(Value x) {
                               -0x1.c84a6c4fc50cp-16, 0x1.b9291ee99aba7p-16, 0x1.f1b0888d9940dp-13,
                               -0x1.033f5b2c6ddabp-9, 0x1.48c9d38cbca8dp-7, -0x1.5477f099d5825p-5,
                               -0x1.afabc11a37c2ep-1, -0x1.51c9b00098a65p1});
-  auto [shifted, r] = ReduceExpOfMulAcc(u, q, log_at_middle);
+  auto [bits, r] = ReduceExpOfMulAcc(u, q, log_at_middle);
   Value complement = Fma(Fma(ExpTail(r), r, 1.0), r, 1.0);
-  Value large = Fma(-complement, PowerOfTwo(shifted), 1.0);
+  Value large = Fma(-complement, PowerOfTwo(bits), 1.0);
   return Where(size < middle, small, WithSignOf(large, x));
 }
 

@@ -31,8 +31,8 @@ struct Bound {
 };
 
 constexpr Bound kBounds[] = {
-    {Op::kExp, 1, 1}, {Op::kExp2, 1, 1}, {Op::kLog, 1, 1},  {Op::kLog2, 1, 1},
-    {Op::kSin, 2, 1}, {Op::kCos, 2, 1},  {Op::kTanh, 1, 1}, {Op::kErf, 1, 1},
+    {Op::kExp, 1, 1}, {Op::kExp2, 1, 1}, {Op::kLog, 1, 1}, {Op::kLog2, 1, 1}, {Op::kSin, 2, 1},
+    {Op::kCos, 2, 1}, {Op::kTanh, 1, 1}, {Op::kErf, 1, 1}, {Op::kPow, 1, 1},
 };
 
 int NumOperands(Op op) { return InfoOf(op).min_sources; }
@@ -49,7 +49,7 @@ struct Formula {
     }
     absl::StatusOr<const UOp*> result = DecomposeTranscendental(context, op, inputs);
     EXPECT_TRUE(result.ok()) << result.status();
-    if (result.ok()) root = *result;
+    root = result.ok() ? *result : context.Float(dtype, 0);
   }
 };
 
@@ -165,6 +165,64 @@ TEST_P(MathTest, F64WithinBoundOnOrdinaryArguments) {
   });
   EXPECT_LE(worst.ulp, GetParam().f64_ulp) << Describe(worst);
   RecordProperty("ulp", absl::StrCat(worst.ulp));
+}
+
+// x and y such that x^y spreads over the whole range and a little beyond, and then any bits.
+template <typename T>
+Worst LargestPowError(int points, uint64_t seed, bool any_bits) {
+  using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+  Random random{seed};
+  const double top = std::numeric_limits<T>::max_exponent * 1.2;
+  return LargestError<T>(Op::kPow, [&](T& x, T& y) {
+    Bits bits = static_cast<Bits>(random.Next());
+    x = std::bit_cast<T>(bits);
+    if (any_bits) {
+      y = std::bit_cast<T>(static_cast<Bits>(random.Next()));
+      if (bits % 2 == 0) y = std::round(std::fmod(y, T{100}));
+      return points-- > 0;
+    }
+    // A third around 1, where the logarithm is small and y is large; most x positive.
+    if (bits % 3 == 0) x = 1 + static_cast<T>(random.Next() % 2000) / 1000 - T{0.999};
+    if (bits % 3 == 1) x = 1 + std::ldexp(static_cast<T>(random.Next() >> 40), -30);
+    if (bits % 16 != 0) x = std::abs(x);
+    double exponent = (static_cast<double>(random.Next() >> 11) * 0x1p-52 - 1) * top;
+    y = static_cast<T>(exponent / std::log2(std::abs(static_cast<double>(x))));
+    if (bits % 16 == 0) y = std::round(y);
+    return points-- > 0;
+  });
+}
+
+TEST(DecomposeTranscendentalsTest, PowWithinBound) {
+  for (bool any_bits : {false, true}) {
+    Worst worst = LargestPowError<float>(1000000, 5, any_bits);
+    EXPECT_LE(worst.ulp, 1) << Describe(worst);
+    RecordProperty(any_bits ? "f32_any" : "f32", absl::StrCat(worst.ulp));
+    worst = LargestPowError<double>(500000, 6, any_bits);
+    EXPECT_LE(worst.ulp, 1) << Describe(worst);
+    RecordProperty(any_bits ? "f64_any" : "f64", absl::StrCat(worst.ulp));
+  }
+}
+
+// Every pair of these, against libm: the special cases of IEEE-754 and what lies beside them.
+TEST(DecomposeTranscendentalsTest, PowSpecialCases) {
+  const double values[] = {0,         -0.0,     1,          -1,        2,        -2,       3,
+                           -3,        0.5,      -0.5,       1.5,       -1.5,     2.5,      -2.5,
+                           7,         -7,       1e10,       -1e10,     1e30,     -1e30,    kInf,
+                           -kInf,     kNaN,     0x1p-149,   -0x1p-149, 0x1p-126, 16777215, 16777216,
+                           -16777215, 33554433, 0.99999994, 1.0000001};
+  Formula f32(Op::kPow, Scalar::kF32), f64(Op::kPow, Scalar::kF64);
+  for (double x : values) {
+    for (double y : values) {
+      float x32 = static_cast<float>(x), y32 = static_cast<float>(y);
+      const uint64_t bits32[] = {std::bit_cast<uint32_t>(x32), std::bit_cast<uint32_t>(y32)};
+      const uint64_t bits64[] = {std::bit_cast<uint64_t>(x), std::bit_cast<uint64_t>(y)};
+      float got32 =
+          std::bit_cast<float>(static_cast<uint32_t>(EvaluateGraph(f32.root, f32.inputs, bits32)));
+      double got64 = std::bit_cast<double>(EvaluateGraph(f64.root, f64.inputs, bits64));
+      EXPECT_LE(UlpDistance(got32, std::pow(double{x32}, double{y32})), 1) << x << " " << y;
+      EXPECT_LE(UlpDistance(got64, std::pow(static_cast<long double>(x), y)), 1) << x << " " << y;
+    }
+  }
 }
 
 // The other tests stand on the block evaluator: it must mean what EvaluateScalar means.
