@@ -13,6 +13,7 @@
 #include "ir/verify.h"
 #include "jit/compile.h"
 #include "jit/kernel.h"
+#include "jit/kernel_cache.h"
 #include "jit/target.h"
 #include "jit/task_runner.h"
 #include "plan/buffer.h"

@@ -23,8 +23,8 @@ struct NodeNote {
 // A kernel or graph: its SINK and notes. Copyable; cheap when there are few notes.
 struct Function {
   const UOp* root = nullptr;
-  absl::flat_hash_map<const UOp*, NodeNote> notes;
-  std::string file;  // for messages; "" when built in code
+  absl::flat_hash_map<const UOp*, NodeNote> notes = {};
+  std::string file = {};  // for messages; "" when built in code
 
   bool is_kernel() const { return root->arg<FunctionArgument>().is_kernel; }
   absl::string_view name() const { return root->arg<FunctionArgument>().name; }

@@ -17,8 +17,7 @@ namespace svod {
 // Graphs may call the kernels of `known` too, whose nodes must be of the same context; a kernel in
 // the text hides a known one of its name. `known` may be null.
 absl::StatusOr<Module> ParseModule(absl::string_view text, absl::string_view file,
-                                   std::shared_ptr<Context> context,
-                                   const Module* known = nullptr);
+                                   std::shared_ptr<Context> context, const Module* known = nullptr);
 
 // The canonical text: parsing it gives the same nodes. Node names come from the notes and are made
 // unique; nameless nodes are %0, %1, ... in order.

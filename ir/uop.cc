@@ -187,6 +187,9 @@ const UOp* Context::Intern(Op op, DType dtype, absl::Span<const UOp* const> sour
   node->sources_ = state_->arena.Copy(sources).data();
   node->hash_ = key.hash;
   node->argument_ = state_->Own(argument);
+  bool is_buffer = InfoOf(op).op_class == OpClass::kBuffer || op == Op::kBufferView;
+  node->base_buffer_ = is_buffer ? node : nullptr;
+  if (op == Op::kAfter || op == Op::kIndex) node->base_buffer_ = sources[0]->base_buffer_;
   state_->nodes.insert(node);
   return node;
 }
@@ -252,12 +255,6 @@ std::vector<const UOp*> Toposort(const UOp* root) {
     if (seen.insert(source).second) stack.push_back({source, 0});
   }
   return order;
-}
-
-const UOp* BaseBuffer(const UOp* node) {
-  while (node->op() == Op::kAfter || node->op() == Op::kIndex) node = node->source(0);
-  bool is_buffer = InfoOf(node->op()).op_class == OpClass::kBuffer || node->op() == Op::kBufferView;
-  return is_buffer ? node : nullptr;
 }
 
 int64_t ConstInt(const UOp* node) {

@@ -124,12 +124,14 @@ class UOp {
 
  private:
   friend class Context;
+  friend const UOp* BaseBuffer(const UOp* node);
   UOp() = default;
   Op op_;
   DType dtype_;
   uint32_t num_sources_;
   uint32_t id_;
   const UOp* const* sources_;
+  const UOp* base_buffer_;
   Hash128 hash_;
   Argument argument_;
 };
@@ -187,7 +189,8 @@ absl::StatusOr<DType> CheckNode(Op op, DType dtype, absl::Span<const UOp* const>
 std::vector<const UOp*> Toposort(const UOp* root);
 
 // The buffer (PARAM, BUFFER, REG, LOCAL, BUFFER_VIEW) below any AFTERs and an INDEX; null if none.
-const UOp* BaseBuffer(const UOp* node);
+// Constant time: chains of AFTERs may be long.
+inline const UOp* BaseBuffer(const UOp* node) { return node->base_buffer_; }
 
 // A CONST's value. Signed dtypes are sign-extended; IsConst is false for other ops.
 inline bool IsConst(const UOp* node) { return node->op() == Op::kConst; }

@@ -3,10 +3,17 @@
 #ifndef SVOD_IR_VERIFY_H_
 #define SVOD_IR_VERIFY_H_
 
+#include <cstdint>
+
 #include "absl/status/status.h"
 #include "ir/program.h"
 
 namespace svod {
+
+// Most scratch that the REG nodes and the LOCAL nodes of one kernel may take together [bytes]. REG
+// lies on the stack of the thread that runs the kernel.
+inline constexpr int64_t kMaxRegBytes = int64_t{1} << 16;
+inline constexpr int64_t kMaxLocalBytes = int64_t{1} << 30;
 
 struct VerifyOptions {
   // The property that lowering needs: every access is proved inside its buffer or gated so, no
@@ -14,11 +21,17 @@ struct VerifyOptions {
   bool lowerable = false;
 };
 
-// Checks structure (one SINK, slots, axes and scratch ids unique, loops well nested), access modes,
-// bounds of constants and extents, one CORE_ID, and that accesses of one buffer which may touch the
-// same element are ordered.
-// Errors: InvalidArgument "verify: file:line:column: %name op: what, got X, expected Y";
-// ResourceExhausted for more than 2^31 nodes or scratch beyond the limits of docs/text.md.
+// Checks a kernel: only ops of kernels, operands of the right kind, slots, axes, scratch ids and
+// variables unique, sizes of buffers and scratch bounded, at most one CORE_ID, loops well nested
+// (see Linearize), each effect performed once, parameters accessed as they say, and that of any two
+// accesses of one buffer which may touch the same element, one a store, one comes after the other.
+// Checks a graph: only ops of graphs, buffers unique and bounded, calls that fit their kernels, and
+// that of any two uses of one buffer, one of them writing, one comes after the other; the returned
+// states come after all writes. The kernels that a graph calls are not entered.
+// Errors: InvalidArgument "verify: file:line:column: %name op: what, got X, expected Y"; OutOfRange
+// for a bind outside the variable's bounds; ResourceExhausted for scratch beyond the limits above,
+// or for millions of accesses of one buffer whose order cannot be seen in bounded time.
+// Cost: linear in nodes for programs whose accesses are far apart or in sequence.
 absl::Status Verify(const Function& function, const VerifyOptions& options = {});
 
 }  // namespace svod

@@ -28,8 +28,9 @@ struct CompiledKernel {
   std::shared_ptr<const Context> context;   // keeps the expressions below alive
   LaunchExpression global_size = {};        // null entries mean 1; [0] is the number of cores
   std::optional<LaunchExpression> local_size;
-  std::string source;              // text of the kernel's final UOps
-  // What its accesses ask of each buffer's address, by slot [bytes]; empty: one element's alignment.
+  std::string source;  // text of the kernel's final UOps
+  // What its accesses ask of each buffer's address, by slot [bytes]; empty: one element's
+  // alignment.
   std::vector<int64_t> param_alignment;
   bool host_parallel_safe = true;  // may run beside other kernels
   int64_t scratch_bytes = 0;       // per running core

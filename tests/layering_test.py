@@ -12,7 +12,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FOLDERS = ("ir", "jit", "plan", "executor", "tools")
 
 # Lines a folder may have, sources and headers. Raise one in the change that needs it, and say why.
-BUDGETS = {"ir": 9000, "jit": 6000, "plan": 5000, "executor": 3000, "tools": 6000, "tests": 25000}
+BUDGETS = {"ir": 13000, "jit": 6000, "plan": 5000, "executor": 3000, "tools": 6000, "tests": 25000}
 
 # Our folders that a folder's files may include; of jit/ others may include the face alone.
 MAY_INCLUDE = {
@@ -132,7 +132,7 @@ def check_form(path, text, face):
 
 
 def check_macros(path, text, face):
-    if not path.endswith((".h", ".cc")) or folder_of(path) is None:
+    if not path.endswith((".h", ".cc")) or folder_of(path) not in FOLDERS:
         return
     for match in re.finditer(r"^\s*#\s*define\s+(\w+)", text, re.MULTILINE):
         name = match.group(1)
@@ -286,6 +286,7 @@ class Rules(unittest.TestCase):
 
     def test_macros(self):
         self.expect("ir/a.cc", "#define CHECK(x) x\n", "defines CHECK, expected a name that starts")
+        self.expect_fine("tests/unit/ir/a_test.cc", "#define EXPECT_OK(x) x\n")
         self.expect_fine("ir/a.cc", "#define SVOD_CHECK(x) x\n#undef CHECK\n")
 
     def test_machine_paths(self):

@@ -1,0 +1,373 @@
+// The verifier's checks of graphs: calls that fit their kernels, and the order of buffer uses.
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "ir/range_arithmetic.h"
+#include "ir/reachability.h"
+#include "ir/status_macros.h"
+#include "ir/verifier.h"
+
+namespace svod {
+namespace {
+
+// Uses of one buffer whose order is looked at pair by pair.
+constexpr size_t kMaxUses = size_t{1} << 12;
+
+bool IsOpOfGraphs(const UOp* node) {
+  Op op = node->op();
+  return InfoOf(op).op_class == OpClass::kPlan || IsConst(node) || IsElementwise(op) ||
+         InfoOf(op).op_class == OpClass::kVector || op == Op::kDefineVar || op == Op::kBind ||
+         op == Op::kParam || op == Op::kBuffer || op == Op::kAfter || op == Op::kSink;
+}
+
+class GraphCheck {
+ public:
+  explicit GraphCheck(Verifier& verifier) : v_(verifier) {}
+
+  absl::Status Run() {
+    for (const UOp* node : v_.nodes) {
+      if (node->op() != Op::kAfter) continue;
+      for (const UOp* source : node->sources().subspan(1)) {
+        if (source->op() == Op::kCustomFunction) {
+          changed_by_.insert({source, ExtentOf(node).storage});
+        }
+      }
+    }
+    absl::flat_hash_map<int64_t, const UOp*> buffer_ids;
+    for (uint32_t place = 0; place < v_.nodes.size(); ++place) {
+      const UOp* node = v_.nodes[place];
+      Op op = node->op();
+      if (!IsOpOfGraphs(node)) {
+        return v_.Error(node, absl::StrCat("op, got ", InfoOf(op).text,
+                                           ", expected none of a kernel in a graph"));
+      }
+      if (op == Op::kBuffer) {
+        auto [it, is_new] = buffer_ids.try_emplace(node->arg<BufferArgument>().id, node);
+        if (!is_new) {
+          return v_.Error(node, absl::StrCat("id, got ", it->first, " as ", v_.Mention(it->second),
+                                             " has, expected its own"));
+        }
+      }
+      if (op == Op::kBufferView) SVOD_RETURN_IF_ERROR(VerifyView(node));
+      if (op == Op::kCall) SVOD_RETURN_IF_ERROR(VerifyCall(node, place));
+      if (op == Op::kCopy) SVOD_RETURN_IF_ERROR(VerifyCopy(node, place));
+      if (op == Op::kCustomFunction) SVOD_RETURN_IF_ERROR(VerifyCustom(node, place));
+    }
+    for (const UOp* state : v_.function.root->sources()) {
+      if (!IsBufferState(state)) {
+        return v_.Error(v_.function.root,
+                        absl::StrCat("result, got ", v_.Mention(state), ", expected buffers"));
+      }
+      AddUse(state, v_.function.root, static_cast<uint32_t>(v_.nodes.size() - 1), false);
+    }
+    return VerifyOrder();
+  }
+
+ private:
+  // The bytes [begin, end) of a storage that a buffer, view or state stands for.
+  struct Extent {
+    const UOp* storage;
+    int64_t begin, end;
+    bool Meets(const Extent& other) const {
+      return storage == other.storage && begin < other.end && other.begin < end;
+    }
+  };
+  // A node that touches a buffer.
+  struct Use {
+    const UOp* node;
+    uint32_t place;
+    bool writes;
+    Extent extent;
+  };
+
+  Extent ExtentOf(const UOp* state) {
+    const UOp* buffer = BaseBuffer(state);
+    int64_t size = ElementsOf(buffer, {}).max * buffer->dtype().size_bytes();
+    __int128 offset = 0;
+    while (buffer->op() == Op::kBufferView) {
+      offset += buffer->arg<ViewArgument>().byte_offset;
+      buffer = BaseBuffer(buffer->source(0));
+    }
+    constexpr __int128 kLimit = __int128{1} << 62;
+    int64_t begin = static_cast<int64_t>(std::clamp<__int128>(offset, 0, kLimit));
+    return {buffer, begin, begin + size};
+  }
+
+  void AddUse(const UOp* state, const UOp* node, uint32_t place, bool writes) {
+    Extent extent = ExtentOf(state);
+    auto [it, is_new] = numbers_.try_emplace(extent.storage, uses_.size());
+    if (is_new) uses_.emplace_back();
+    uses_[it->second].push_back({node, place, writes, extent});
+  }
+
+  using Bindings = absl::flat_hash_map<absl::string_view, int64_t>;
+
+  // The number of elements under the bindings of a call.
+  IntRange ElementsOf(const UOp* buffer, const Bindings& bindings) {
+    __int128 low = 1, high = 1;
+    for (const UOp* dimension : DimensionsOf(buffer)) {
+      IntRange range = bindings.empty() ? v_.ranges.Of(dimension) : RangeOf(dimension, bindings);
+      // No buffer has more bytes than this, see MaxElements.
+      constexpr __int128 kLimit = __int128{1} << 62;
+      low = std::min(low * std::max<int64_t>(range.min, 0), kLimit);
+      high = std::min(high * std::max<int64_t>(range.max, 0), kLimit);
+    }
+    return {static_cast<int64_t>(low), static_cast<int64_t>(high)};
+  }
+
+  static IntRange RangeOf(const UOp* dimension, const Bindings& bindings) {
+    absl::flat_hash_map<const UOp*, IntRange> ranges;
+    for (const UOp* node : Toposort(dimension)) {
+      IntRange range = RangeOfNode(node, [&](const UOp* source) { return ranges[source]; });
+      if (node->op() == Op::kDefineVar) {
+        auto it = bindings.find(node->arg<VariableArgument>().name);
+        if (it != bindings.end()) range = {it->second, it->second};
+      }
+      ranges[node] = range;
+    }
+    return ranges[dimension];
+  }
+
+  std::string Sized(const UOp* buffer, const Bindings& bindings) {
+    IntRange elements = ElementsOf(buffer, bindings);
+    std::string text = absl::StrCat(elements.min);
+    if (!elements.is_single()) absl::StrAppend(&text, " to ", elements.max);
+    return absl::StrCat(text, " of ", ToString(buffer->dtype()));
+  }
+
+  absl::Status VerifyView(const UOp* view) {
+    int64_t offset = view->arg<ViewArgument>().byte_offset;
+    const UOp* buffer = BaseBuffer(view->source(0));
+    int64_t have = ElementsOf(buffer, {}).max * buffer->dtype().size_bytes();
+    IntRange wanted = ElementsOf(view, {});
+    int64_t size = view->dtype().size_bytes();
+    if (offset < 0 || offset > have || wanted.min > (have - offset) / size) {
+      return v_.Error(
+          view, absl::StrCat("end, got byte ", offset, " and ", Sized(view, {}),
+                             ", expected at most the ", have, " bytes of ", v_.Mention(buffer)));
+    }
+    if (offset % size != 0) {
+      return v_.Error(view, absl::StrCat("offset, got ", offset, ", expected a multiple of ", size,
+                                         " bytes, one element"));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CollectBindings(const UOp* call, int first, const std::vector<const UOp*>& variables,
+                               Bindings& bindings) {
+    for (int i = first; i < call->num_sources(); ++i) {
+      const UOp* bind = call->source(i);
+      if (bind->op() != Op::kBind) {
+        return v_.Error(call, absl::StrCat("number of buffers, got more than the ", first - 1,
+                                           " parameters of the kernel, or one after a bind, "
+                                           "expected one each, then binds"));
+      }
+      const auto& variable = bind->source(0)->arg<VariableArgument>();
+      int64_t value = ConstInt(bind->source(1));
+      const UOp* own = nullptr;
+      for (const UOp* candidate : variables) {
+        if (candidate->arg<VariableArgument>().name == variable.name) own = candidate;
+      }
+      if (own == nullptr) {
+        return v_.Error(call, absl::StrCat("bind, got '", variable.name,
+                                           "', expected a variable of the kernel"));
+      }
+      if (!bindings.try_emplace(variable.name, value).second) {
+        return v_.Error(call, absl::StrCat("bind, got '", variable.name, "' twice, expected once"));
+      }
+      const auto& bounds = own->arg<VariableArgument>();
+      if (value < bounds.min || value > bounds.max) {
+        return v_.Error(call,
+                        absl::StrCat("bind of '", variable.name, "', got ", value, ", expected ",
+                                     bounds.min, " to ", bounds.max),
+                        absl::StatusCode::kOutOfRange);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // A kernel may be called many times; its nodes are walked once.
+  struct Signature {
+    std::vector<const UOp*> params, variables;
+  };
+  absl::StatusOr<const Signature*> SignatureOf(const UOp* kernel) {
+    auto it = signatures_.find(kernel);
+    if (it == signatures_.end()) {
+      SVOD_ASSIGN_OR_RETURN(std::vector<const UOp*> params, ParamsOf(kernel));
+      auto signature = std::make_unique<Signature>();
+      *signature = {std::move(params), VariablesOf(kernel)};
+      it = signatures_.try_emplace(kernel, std::move(signature)).first;
+    }
+    return it->second.get();
+  }
+
+  absl::Status VerifyCall(const UOp* call, uint32_t place) {
+    absl::StatusOr<const Signature*> found = SignatureOf(call->source(0));
+    if (!found.ok()) return v_.Error(call, found.status().message());
+    const std::vector<const UOp*>& params = (*found)->params;
+    int num_params = static_cast<int>(params.size());
+    int num_buffers = 0;
+    while (num_buffers + 1 < call->num_sources() &&
+           call->source(num_buffers + 1)->op() != Op::kBind) {
+      ++num_buffers;
+    }
+    if (num_buffers < num_params) {
+      return v_.Error(
+          call, absl::StrCat("number of buffers, got ", num_buffers, ", expected ", num_params,
+                             " as kernel ", call->source(0)->arg<FunctionArgument>().name, " has"));
+    }
+    Bindings bindings;
+    SVOD_RETURN_IF_ERROR(CollectBindings(call, num_params + 1, (*found)->variables, bindings));
+    std::vector<Use> uses;
+    for (int i = 0; i < num_params; ++i) {
+      const UOp *param = params[i], *operand = call->source(i + 1);
+      const UOp* buffer = BaseBuffer(operand);
+      bool is_too_small = ElementsOf(buffer, bindings).max < ElementsOf(param, bindings).min;
+      if (buffer->dtype() != param->dtype() || is_too_small) {
+        return v_.Error(call, absl::StrCat("operand ", i, ", got ", Sized(buffer, bindings),
+                                           ", expected at least ", Sized(param, bindings)));
+      }
+      bool writes = param->arg<ParamArgument>().access != Access::kIn;
+      SVOD_RETURN_IF_ERROR(VerifyWritten(call, operand, writes));
+      // A kernel takes its parameters to be apart, unless it only reads them.
+      Use use = {call, place, writes, ExtentOf(operand)};
+      for (const Use& other : uses) {
+        if ((writes || other.writes) && use.extent.Meets(other.extent)) {
+          return v_.Error(call, absl::StrCat("operands ", &other - uses.data(), " and ", i,
+                                             ", got ", v_.Mention(buffer),
+                                             " twice, expected written buffers to be apart"));
+        }
+      }
+      uses.push_back(use);
+      AddUse(operand, call, place, writes);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status VerifyWritten(const UOp* node, const UOp* state, bool writes) {
+    const UOp* storage = ExtentOf(state).storage;
+    if (!writes || storage->op() != Op::kParam ||
+        storage->arg<ParamArgument>().access != Access::kIn) {
+      return absl::OkStatus();
+    }
+    return v_.Error(
+        node, absl::StrCat("writes ", v_.Mention(storage), ", got in, expected out or ", "inout"));
+  }
+
+  absl::Status VerifyCopy(const UOp* copy, uint32_t place) {
+    const UOp *to = BaseBuffer(copy->source(0)), *from = BaseBuffer(copy->source(1));
+    IntRange have = ElementsOf(to, {}), wanted = ElementsOf(from, {});
+    if (to->dtype() != from->dtype() || have.max < wanted.min || wanted.max < have.min) {
+      return v_.Error(copy, absl::StrCat("sizes, got ", Sized(from, {}), " into ", Sized(to, {}),
+                                         ", expected equal"));
+    }
+    SVOD_RETURN_IF_ERROR(VerifyWritten(copy, copy->source(0), true));
+    if (ExtentOf(copy->source(0)).Meets(ExtentOf(copy->source(1)))) {
+      return v_.Error(copy, absl::StrCat("operands, got ", v_.Mention(from),
+                                         " twice, expected buffers that are apart"));
+    }
+    AddUse(copy->source(0), copy, place, true);
+    AddUse(copy->source(1), copy, place, false);
+    return absl::OkStatus();
+  }
+
+  // What a function writes is not declared; it is what some AFTER says it has changed.
+  absl::Status VerifyCustom(const UOp* custom, uint32_t place) {
+    for (const UOp* source : custom->sources()) {
+      if (IsBufferState(source)) {
+        bool writes = changed_by_.contains({custom, ExtentOf(source).storage});
+        SVOD_RETURN_IF_ERROR(VerifyWritten(custom, source, writes));
+        AddUse(source, custom, place, writes);
+      } else if (!IsConst(source) && source->op() != Op::kBind && !IsValue(source)) {
+        return v_.Error(custom, absl::StrCat("operand, got ", v_.Mention(source),
+                                             ", expected buffers and constants"));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status VerifyOrder() {
+    std::optional<Reachability> reach;
+    for (const std::vector<Use>& uses : uses_) {
+      bool is_written =
+          std::any_of(uses.begin(), uses.end(), [](const Use& use) { return use.writes; });
+      if (!is_written || uses.size() < 2) continue;
+      if (!reach.has_value()) reach.emplace(v_.nodes);
+      SVOD_RETURN_IF_ERROR(VerifyUses(uses, *reach));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status VerifyUses(const std::vector<Use>& uses, Reachability& reach) {
+    std::vector<std::pair<const Use*, const Use*>> pairs;
+    // Every write against its neighbours: where all uses are in sequence this tells everything.
+    const Use* write = nullptr;
+    std::vector<const Use*> reads;
+    for (const Use& use : uses) {
+      if (write != nullptr && (!use.writes || reads.empty())) pairs.push_back({write, &use});
+      if (use.writes) {
+        for (const Use* read : reads) pairs.push_back({read, &use});
+        reads.clear();
+        write = &use;
+      } else {
+        reads.push_back(&use);
+      }
+    }
+    SVOD_ASSIGN_OR_RETURN(const auto* apart, FirstApart(pairs, reach));
+    if (apart == nullptr) return absl::OkStatus();
+    // Else parts of it may be used side by side.
+    if (uses.size() > kMaxUses) return Exhausted(uses.front());
+    pairs.clear();
+    for (size_t i = 0; i < uses.size(); ++i) {
+      for (size_t j = 0; j < i; ++j) {
+        if ((uses[i].writes || uses[j].writes) && uses[i].extent.Meets(uses[j].extent)) {
+          pairs.push_back({&uses[j], &uses[i]});
+        }
+      }
+    }
+    SVOD_ASSIGN_OR_RETURN(apart, FirstApart(pairs, reach));
+    if (apart == nullptr) return absl::OkStatus();
+    return v_.Error(apart->second->node,
+                    absl::StrCat("order against ", v_.Mention(apart->first->node), ", which uses ",
+                                 v_.Mention(apart->first->extent.storage),
+                                 " too, got none, expected an after"));
+  }
+
+  absl::StatusOr<const std::pair<const Use*, const Use*>*> FirstApart(
+      const std::vector<std::pair<const Use*, const Use*>>& pairs, Reachability& reach) {
+    std::vector<std::pair<uint32_t, uint32_t>> places;
+    for (auto [earlier, later] : pairs) {
+      if (earlier->node != later->node) {
+        places.push_back({earlier->place, later->place});
+      } else {
+        places.push_back({0, 0});  // one node is in order with itself
+      }
+    }
+    bool is_exhausted = false;
+    std::optional<size_t> apart = reach.FirstApart(places, &is_exhausted);
+    if (is_exhausted) return Exhausted(*pairs.front().first);
+    return apart.has_value() ? &pairs[*apart] : nullptr;
+  }
+
+  absl::Status Exhausted(const Use& use) {
+    return v_.Error(use.node,
+                    absl::StrCat("order of the uses of ", v_.Mention(use.extent.storage),
+                                 ", got too many, expected fewer"),
+                    absl::StatusCode::kResourceExhausted);
+  }
+
+  Verifier& v_;
+  absl::flat_hash_map<const UOp*, size_t> numbers_;  // storage -> uses_
+  std::vector<std::vector<Use>> uses_;               // in the order of places
+  absl::flat_hash_map<const UOp*, std::unique_ptr<Signature>> signatures_;
+  absl::flat_hash_set<std::pair<const UOp*, const UOp*>> changed_by_;
+};
+
+}  // namespace
+
+absl::Status VerifyGraph(Verifier& verifier) { return GraphCheck(verifier).Run(); }
+
+}  // namespace svod
