@@ -165,7 +165,8 @@ class FunctionPrinter {
                       param.access == Access::kIn ? "" : " ",
                       Shape(text_.params[i]->dtype(), text_.params[i]->sources()));
       if (param.slot != static_cast<int64_t>(i)) absl::StrAppend(out_, " slot=", param.slot);
-      absl::string_view implied = name == absl::StrCat("p", param.slot) ? "" : name;
+      absl::string_view implied = name;
+      if (name == absl::StrCat("p", param.slot)) implied = "";
       if (param.name != implied) absl::StrAppend(out_, " ", QuoteString(param.name));
     }
     absl::StrAppend(out_, ")");

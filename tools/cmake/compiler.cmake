@@ -26,6 +26,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   # g++ 12 sees overlapping copies in std::string's operator+ that are not there.
   target_compile_options(svod_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
 endif()
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  # clang warns of what std::stable_sort calls inside libstdc++ 12; g++ watches our own calls.
+  target_compile_options(svod_flags INTERFACE -Wno-deprecated-declarations)
+endif()
 
 if(SVOD_SANITIZE)
   target_compile_options(svod_flags INTERFACE
