@@ -1,0 +1,21 @@
+// lower-reduce: turns each REDUCE into a register that its loops fold into.
+// Included by the pipeline and tests. Must not reorder a reduction.
+#ifndef SVOD_IR_PASSES_LOWER_REDUCE_H_
+#define SVOD_IR_PASSES_LOWER_REDUCE_H_
+
+#include "absl/status/statusor.h"
+#include "ir/pass.h"
+
+namespace svod {
+
+//   acc[0] = identity                        // in the loop around, if any
+//   for r1 { for r2 { acc[0] = acc[0] op value } }
+//   result = acc[0]
+// REDUCEs over the same ranges share the loops. f16 and bf16 accumulate in f32 and round once, at
+// the end. Folds in the order of the loops, as the interpreter does.
+// Errors: Linearize's.
+absl::StatusOr<const UOp*> RunLowerReduce(const UOp* root, PassContext& context);
+
+}  // namespace svod
+
+#endif  // SVOD_IR_PASSES_LOWER_REDUCE_H_
