@@ -51,6 +51,7 @@ class GraphCheck {
                                              " has, expected its own"));
         }
       }
+      if (IsBufferState(node)) places_.emplace(node, place);
       if (op == Op::kBufferView) SVOD_RETURN_IF_ERROR(VerifyView(node));
       if (op == Op::kCall) SVOD_RETURN_IF_ERROR(VerifyCall(node, place));
       if (op == Op::kCopy) SVOD_RETURN_IF_ERROR(VerifyCopy(node, place));
@@ -61,7 +62,8 @@ class GraphCheck {
         return v_.Error(v_.function.root,
                         absl::StrCat("result, got ", v_.Mention(state), ", expected buffers"));
       }
-      AddUse(state, v_.function.root, static_cast<uint32_t>(v_.nodes.size() - 1), false);
+      Extent extent = ExtentOf(state);
+      results_[extent.storage].push_back({state, places_[state], false, extent});
     }
     return VerifyOrder();
   }
@@ -221,7 +223,7 @@ class GraphCheck {
     }
     Bindings bindings;
     SVOD_RETURN_IF_ERROR(CollectBindings(call, num_params + 1, (*found)->variables, bindings));
-    std::vector<Use> uses;
+    absl::flat_hash_map<const UOp*, std::vector<std::pair<int, Use>>> by_storage;
     for (int i = 0; i < num_params; ++i) {
       const UOp *param = params[i], *operand = call->source(i + 1);
       const UOp* buffer = BaseBuffer(operand);
@@ -234,14 +236,14 @@ class GraphCheck {
       SVOD_RETURN_IF_ERROR(VerifyWritten(call, operand, writes));
       // A kernel takes its parameters to be apart, unless it only reads them.
       Use use = {call, place, writes, ExtentOf(operand)};
-      for (const Use& other : uses) {
+      for (const auto& [k, other] : by_storage[use.extent.storage]) {
         if ((writes || other.writes) && use.extent.Meets(other.extent)) {
-          return v_.Error(call, absl::StrCat("operands ", &other - uses.data(), " and ", i,
-                                             ", got ", v_.Mention(buffer),
-                                             " twice, expected written buffers to be apart"));
+          return v_.Error(call,
+                          absl::StrCat("operands ", k, " and ", i, ", got ", v_.Mention(buffer),
+                                       " twice, expected written buffers to be apart"));
         }
       }
-      uses.push_back(use);
+      by_storage[use.extent.storage].push_back({i, use});
       AddUse(operand, call, place, writes);
     }
     return absl::OkStatus();
@@ -294,11 +296,32 @@ class GraphCheck {
     for (const std::vector<Use>& uses : uses_) {
       bool is_written =
           std::any_of(uses.begin(), uses.end(), [](const Use& use) { return use.writes; });
-      if (!is_written || uses.size() < 2) continue;
+      if (!is_written) continue;
       if (!reach.has_value()) reach.emplace(v_.nodes);
       SVOD_RETURN_IF_ERROR(VerifyUses(uses, *reach));
+      SVOD_RETURN_IF_ERROR(VerifyResults(uses, *reach));
     }
     return absl::OkStatus();
+  }
+
+  // A result is read when the graph has run, so its state must come after every write.
+  absl::Status VerifyResults(const std::vector<Use>& uses, Reachability& reach) {
+    std::vector<std::pair<const Use*, const Use*>> pairs;
+    for (const Use& result : results_[uses.front().extent.storage]) {
+      for (const Use& use : uses) {
+        if (!use.writes || !use.extent.Meets(result.extent)) continue;
+        if (use.place > result.place) return Early(result, use);
+        pairs.push_back({&use, &result});
+      }
+    }
+    SVOD_ASSIGN_OR_RETURN(const auto* apart, FirstApart(pairs, reach));
+    return apart == nullptr ? absl::OkStatus() : Early(*apart->second, *apart->first);
+  }
+
+  absl::Status Early(const Use& result, const Use& write) {
+    return v_.Error(v_.function.root,
+                    absl::StrCat("result, got ", v_.Mention(result.node), " without the write by ",
+                                 v_.Mention(write.node), ", expected an after of it"));
   }
 
   absl::Status VerifyUses(const std::vector<Use>& uses, Reachability& reach) {
@@ -360,8 +383,10 @@ class GraphCheck {
   }
 
   Verifier& v_;
-  absl::flat_hash_map<const UOp*, size_t> numbers_;  // storage -> uses_
-  std::vector<std::vector<Use>> uses_;               // in the order of places
+  absl::flat_hash_map<const UOp*, uint32_t> places_;           // of buffers and states
+  absl::flat_hash_map<const UOp*, std::vector<Use>> results_;  // by storage
+  absl::flat_hash_map<const UOp*, size_t> numbers_;            // storage -> uses_
+  std::vector<std::vector<Use>> uses_;                         // in the order of places
   absl::flat_hash_map<const UOp*, std::unique_ptr<Signature>> signatures_;
   absl::flat_hash_set<std::pair<const UOp*, const UOp*>> changed_by_;
 };

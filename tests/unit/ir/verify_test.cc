@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
 #include "absl/strings/str_cat.h"
 #include "ir/text.h"
 #include "tests/unit/ir/raw_graph.h"
@@ -45,6 +49,26 @@ TEST(VerifyKernelTest, AcceptsWhatTheBuilderMakes) {
       "  %j = range %n loop\n  store %y[%i, %j], 1.0\n  end %j\n  end %i\n}\n",
   };
   for (const char* text : kTexts) EXPECT_TRUE(VerifyText(text).ok()) << VerifyText(text);
+}
+
+TEST(VerifyKernelTest, AcceptsEveryExample) {
+  std::filesystem::path folder =
+      std::filesystem::path(SVOD_TEST_DATA).parent_path().parent_path() / "examples";
+  int num_functions = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() != ".uop") continue;
+    std::ifstream file(entry.path());
+    std::stringstream text;
+    text << file.rdbuf();
+    std::string name = entry.path().filename();
+    absl::StatusOr<Module> module = ParseModule(text.str(), name, std::make_shared<Context>());
+    ASSERT_TRUE(module.ok()) << module.status();
+    for (const Function& function : module->functions) {
+      ++num_functions;
+      EXPECT_TRUE(Verify(function).ok()) << Verify(function);
+    }
+  }
+  EXPECT_GT(num_functions, 5);
 }
 
 TEST(VerifyKernelTest, ErrorsNamePlaceNodeAndOp) {
