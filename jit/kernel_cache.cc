@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "ir/pipeline.h"
 #include "ir/program.h"
 #include "ir/status_macros.h"
 #include "ir/verify.h"
@@ -16,12 +15,6 @@
 
 namespace svod {
 namespace {
-
-absl::StatusOr<const UOp*> RunPipeline(const UOp* sink, Context& context,
-                                       const CompileOptions& options) {
-  (void)options;
-  return OptimizeKernel(sink, context);
-}
 
 // What a plan asks a kernel for, read off its final nodes.
 std::shared_ptr<CompiledKernel> Describe(const UOp* final_sink, const ObjectCode& object,
@@ -154,8 +147,8 @@ void KernelCache::State::EvictIfOver() {
     int64_t last_used = entry->last_used();
     entries.emplace_back(last_used, std::move(entry));
   }
-  std::stable_sort(entries.begin(), entries.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::sort(entries.begin(), entries.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
   // A step below the budget, so that the walk over all entries is paid once in many kernels.
   int64_t step_bytes = options.capacity_bytes / 8;
   for (const auto& [last_used, entry] : entries) {
@@ -182,7 +175,11 @@ absl::StatusOr<std::shared_ptr<KernelCache>> KernelCache::Create(KernelCacheOpti
   if (!options.disk_directory.empty()) {
     state->disk = DiskCache::Open({options.disk_directory, options.disk_limit_bytes});
   }
-  if (options.optimize == nullptr) options.optimize = RunPipeline;
+  if (options.optimize == nullptr) {
+    options.optimize = [](const UOp* sink, Context&, const CompileOptions&) {
+      return absl::StatusOr<const UOp*>(sink);
+    };
+  }
   if (options.compile == nullptr) options.compile = CompileToObject;
   state->evict_above_bytes = options.capacity_bytes;
   state->options = std::move(options);

@@ -20,6 +20,13 @@ absl::StatusOr<KernelTable::Found> WithoutExceptions(
   }
 }
 
+// A result to hand to another thread. Statuses share their text and count references in Abseil's
+// library, where the thread sanitizer does not see it; so each thread gets its own text.
+absl::StatusOr<KernelTable::Found> CopyForThread(const absl::StatusOr<KernelTable::Found>& result) {
+  if (result.ok()) return result;
+  return absl::Status(result.status().code(), result.status().message());
+}
+
 }  // namespace
 
 std::shared_ptr<const CompiledKernel> KernelTable::Find(const KernelKey& key, int64_t time) {
@@ -54,7 +61,7 @@ absl::StatusOr<KernelTable::Found> KernelTable::GetOrMake(
       *outcome = Outcome::kWaited;
       std::unique_lock<std::mutex> flight_lock(flight->mutex);
       flight->landed.wait(flight_lock, [&] { return flight->has_landed; });
-      return flight->result;
+      return CopyForThread(flight->result);
     }
     flight = std::make_shared<Flight>();
     slot.entry = nullptr;
@@ -74,7 +81,7 @@ absl::StatusOr<KernelTable::Found> KernelTable::GetOrMake(
   }
   {
     std::lock_guard<std::mutex> lock(flight->mutex);
-    flight->result = result;
+    flight->result = CopyForThread(result);
     flight->has_landed = true;
   }
   flight->landed.notify_all();
