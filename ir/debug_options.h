@@ -20,8 +20,8 @@ enum class VerifyLevel : uint8_t {
 
 struct DebugOptions {
   // SVOD_DEBUG=0..5: summary, kernel timings, schedule, UOps, LLVM IR, assembly; each adds to the
-  // one before.
-  int level = 0;
+  // one before; -1: nothing.
+  int level = -1;
   std::string dump_directory;                 // SVOD_DUMP=dir; "": no dumps
   VerifyLevel verify = VerifyLevel::kStages;  // SVOD_VERIFY=off|stages|each
   std::string trace_file;                     // SVOD_TRACE=t.json; "": no trace

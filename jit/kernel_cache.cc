@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "ir/pipeline.h"
 #include "ir/program.h"
 #include "ir/status_macros.h"
 #include "ir/verify.h"
@@ -176,8 +177,8 @@ absl::StatusOr<std::shared_ptr<KernelCache>> KernelCache::Create(KernelCacheOpti
     state->disk = DiskCache::Open({options.disk_directory, options.disk_limit_bytes});
   }
   if (options.optimize == nullptr) {
-    options.optimize = [](const UOp* sink, Context&, const CompileOptions&) {
-      return absl::StatusOr<const UOp*>(sink);
+    options.optimize = [](const UOp* sink, Context& context, const CompileOptions&) {
+      return OptimizeKernel(sink, context);
     };
   }
   if (options.compile == nullptr) options.compile = CompileToObject;
