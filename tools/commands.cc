@@ -1,0 +1,341 @@
+// The commands run, opt, lower, bench, info, cache and repl.
+#include <pwd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <iostream>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "executor/trace.h"
+#include "ir/debug_options.h"
+#include "ir/pipeline.h"
+#include "ir/status_macros.h"
+#include "ir/text.h"
+#include "ir/verify.h"
+#include "jit/disk_cache.h"
+#include "tools/command_table.h"
+#include "tools/compare.h"
+#include "tools/flags.h"
+#include "tools/npy.h"
+#include "tools/repl.h"
+#include "tools/report.h"
+#include "tools/session.h"
+
+namespace svod {
+namespace {
+
+absl::StatusOr<std::string> OneFile(absl::Span<const std::string> files,
+                                    absl::string_view command) {
+  if (files.size() != 1) {
+    return UsageError(absl::StrCat(command, ": files, got ", files.size(),
+                                   ", expected one (- for standard input)"));
+  }
+  return files[0];
+}
+
+absl::StatusOr<std::unique_ptr<Session>> MakeSession() {
+  SessionSettings settings;
+  settings.cpu = absl::GetFlag(FLAGS_cpu);
+  settings.features = absl::GetFlag(FLAGS_features);
+  settings.cache_dir = absl::GetFlag(FLAGS_cache_dir);
+  settings.threads = absl::GetFlag(FLAGS_threads);
+  if (settings.threads < 0 || settings.threads > 1024) {
+    return UsageError(
+        absl::StrCat("flag --threads: got ", settings.threads, ", expected 0 to 1024"));
+  }
+  absl::StatusOr<std::unique_ptr<Session>> session = Session::Create(settings);
+  if (!session.ok() && absl::IsInvalidArgument(session.status())) {
+    return UsageError(session.status().message());
+  }
+  return session;
+}
+
+// The function that --function names, or all.
+absl::StatusOr<std::vector<Function>> ChosenFunctions(const Session& session) {
+  std::string name = absl::GetFlag(FLAGS_function);
+  if (name.empty()) return session.module().functions;
+  SVOD_ASSIGN_OR_RETURN(const Function* function, session.Find(name));
+  return std::vector<Function>{*function};
+}
+
+// Splits "NAME=SPEC" from "SPEC", which itself may hold '='. A spec starts with '@', a digit or a
+// dtype.
+NamedTensor SplitName(absl::string_view text, absl::string_view* spec) {
+  NamedTensor named;
+  size_t equals = text.find('=');
+  absl::string_view left = text.substr(0, equals);
+  bool is_spec = equals == absl::string_view::npos || left.empty() || left[0] == '@' ||
+                 absl::ascii_isdigit(left[0]) || ParseDType(left).ok();
+  if (!is_spec) {
+    absl::ConsumePrefix(&left, "%");
+    named.name = std::string(left);
+    text.remove_prefix(equals + 1);
+  }
+  *spec = text;
+  return named;
+}
+
+absl::StatusOr<std::vector<NamedTensor>> ReadTensors(const RepeatedFlag& flag) {
+  std::vector<NamedTensor> tensors;
+  for (const std::string& value : flag.values) {
+    absl::string_view spec;
+    NamedTensor named = SplitName(value, &spec);
+    SVOD_ASSIGN_OR_RETURN(named.tensor, ParseTensor(spec));
+    tensors.push_back(std::move(named));
+  }
+  return tensors;
+}
+
+absl::StatusOr<RunRequest> RequestFromFlags() {
+  RunRequest request;
+  request.function = absl::GetFlag(FLAGS_function);
+  request.serial = absl::GetFlag(FLAGS_serial);
+  request.repeat = absl::GetFlag(FLAGS_repeat);
+  if (request.repeat < 1) {
+    return UsageError(absl::StrCat("flag --repeat: got ", request.repeat, ", expected at least 1"));
+  }
+  SVOD_ASSIGN_OR_RETURN(request.inputs, ReadTensors(absl::GetFlag(FLAGS_input)));
+  for (const std::string& value : absl::GetFlag(FLAGS_var).values) {
+    std::pair<std::string, std::string> parts = absl::StrSplit(value, absl::MaxSplits('=', 1));
+    int64_t number;
+    if (parts.first.empty() || !absl::SimpleAtoi(parts.second, &number)) {
+      return UsageError(absl::StrCat("flag --var: got '", value, "', expected NAME=NUMBER"));
+    }
+    request.variables.push_back({parts.first, number});
+  }
+  return request;
+}
+
+// The output that a flag's value means: by name, or the next one without a flag.
+absl::StatusOr<size_t> MatchOutput(const std::vector<NamedTensor>& outputs, const std::string& name,
+                                   size_t position, absl::string_view flag) {
+  if (name.empty()) {
+    if (position < outputs.size()) return position;
+    return UsageError(absl::StrCat("flag --", flag, ": given ", position + 1,
+                                   " times, but the program has ", outputs.size(), " outputs"));
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i].name == name) return i;
+  }
+  return UsageError(
+      absl::StrCat("flag --", flag, ": no output '", name, "', expected one of ",
+                   absl::StrJoin(outputs, ", ", [](std::string* out, const NamedTensor& output) {
+                     absl::StrAppend(out, output.name);
+                   })));
+}
+
+// Compares, writes and prints outputs as the flags say.
+absl::Status Deliver(const std::vector<NamedTensor>& outputs, CommandStreams& streams) {
+  std::vector<bool> quiet(outputs.size(), false);
+  size_t position = 0;
+  absl::Status different;
+  for (const std::string& value : absl::GetFlag(FLAGS_expected_output).values) {
+    absl::string_view spec;
+    NamedTensor expected = SplitName(value, &spec);
+    SVOD_ASSIGN_OR_RETURN(expected.tensor, ParseTensor(spec));
+    SVOD_ASSIGN_OR_RETURN(size_t i,
+                          MatchOutput(outputs, expected.name, position++, "expected_output"));
+    quiet[i] = true;
+    different.Update(
+        Annotate(CompareTensors(outputs[i].tensor, expected.tensor,
+                                {absl::GetFlag(FLAGS_atol), absl::GetFlag(FLAGS_rtol)}),
+                 absl::StrCat("output ", outputs[i].name)));
+  }
+  SVOD_RETURN_IF_ERROR(different);
+  position = 0;
+  for (const std::string& value : absl::GetFlag(FLAGS_output).values) {
+    absl::string_view spec;
+    NamedTensor target = SplitName(value, &spec);
+    if (!absl::ConsumePrefix(&spec, "@") || spec.empty()) {
+      return UsageError(absl::StrCat("flag --output: got '", value, "', expected @FILE.npy"));
+    }
+    SVOD_ASSIGN_OR_RETURN(size_t i, MatchOutput(outputs, target.name, position++, "output"));
+    quiet[i] = true;
+    SVOD_RETURN_IF_ERROR(WriteNpy(outputs[i].tensor, std::string(spec)));
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (!quiet[i]) streams.out << FormatNamed(outputs[i]);
+  }
+  return absl::OkStatus();
+}
+
+// What SVOD_DEBUG asks for, each level adding to the one before.
+absl::Status WriteDebug(Session& session, const RunResult& result, int level, std::ostream& err) {
+  if (level >= 0) err << FormatTimes(result);
+  if (level >= 1) err << FormatProfile(result);
+  if (level >= 2) err << result.schedule;
+  constexpr Stage kStages[] = {Stage::kUOps, Stage::kLlvm, Stage::kAssembly};
+  for (int i = 0; i < 3 && level >= 3 + i; ++i) {
+    SVOD_ASSIGN_OR_RETURN(const Function* function, session.Find(absl::GetFlag(FLAGS_function)));
+    SVOD_ASSIGN_OR_RETURN(std::string text, session.Emit(*function, kStages[i]));
+    err << text;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> CacheDirectory() {
+  std::string directory = absl::GetFlag(FLAGS_cache_dir);
+  if (directory.empty()) directory = DefaultCacheDirectory();
+  if (directory.empty() || directory == "off") {
+    return absl::FailedPreconditionError("there is no cache directory");
+  }
+  return directory;
+}
+
+}  // namespace
+
+absl::Status RunRun(absl::Span<const std::string> files, CommandStreams& streams) {
+  SVOD_ASSIGN_OR_RETURN(std::string file, OneFile(files, "run"));
+  SVOD_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, MakeSession());
+  SVOD_RETURN_IF_ERROR(session->LoadFile(file, &streams.in));
+  SVOD_ASSIGN_OR_RETURN(RunRequest request, RequestFromFlags());
+  bool interpret = absl::GetFlag(FLAGS_interpret);
+  SVOD_ASSIGN_OR_RETURN(RunResult result,
+                        interpret ? session->Interpret(request) : session->Run(request));
+  SVOD_ASSIGN_OR_RETURN(DebugOptions debug, EnvironmentDebugOptions());
+  SVOD_RETURN_IF_ERROR(WriteDebug(*session, result, debug.level, streams.err));
+  if (absl::GetFlag(FLAGS_profile)) streams.err << FormatProfile(result);
+  std::string path = absl::GetFlag(FLAGS_trace);
+  if (path.empty()) path = debug.trace_file;
+  if (!path.empty()) {
+    std::ofstream trace(path);
+    trace << ChromeTrace(result.profiles);
+    trace.close();
+    if (!trace) return absl::InvalidArgumentError(absl::StrCat(path, ": cannot write the trace"));
+  }
+  return Deliver(result.outputs, streams);
+}
+
+absl::Status RunOpt(absl::Span<const std::string> files, CommandStreams& streams) {
+  std::string passes = absl::GetFlag(FLAGS_passes);
+  if (passes == "list") {
+    for (const PassInfo& pass : Passes()) streams.out << pass.name << "\n";
+    return absl::OkStatus();
+  }
+  SVOD_ASSIGN_OR_RETURN(std::string file, OneFile(files, "opt"));
+  std::vector<std::string> names = absl::StrSplit(passes, ',', absl::SkipEmpty());
+  for (const std::string& name : names) {
+    if (FindPass(name) == nullptr) {
+      return UsageError(
+          absl::StrCat("flag --passes: no pass '", name, "', see svod-jit opt --passes=list"));
+    }
+  }
+  SVOD_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, MakeSession());
+  SVOD_RETURN_IF_ERROR(session->LoadFile(file, &streams.in));
+  SVOD_ASSIGN_OR_RETURN(std::vector<Function> functions, ChosenFunctions(*session));
+  for (const Function& function : functions) {
+    Function changed = function;
+    if (function.is_kernel()) {
+      PassContext context(*session->module().context);
+      for (const std::string& name : names) {
+        SVOD_ASSIGN_OR_RETURN(changed.root, RunPass(*FindPass(name), changed.root, context));
+        SVOD_RETURN_IF_ERROR(Annotate(Verify(changed), absl::StrCat("after ", name)));
+      }
+    }
+    SVOD_ASSIGN_OR_RETURN(std::string text, Print(changed));
+    streams.out << text;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunLower(absl::Span<const std::string> files, CommandStreams& streams) {
+  SVOD_ASSIGN_OR_RETURN(std::string file, OneFile(files, "lower"));
+  std::string emit = absl::GetFlag(FLAGS_emit);
+  Stage stage = Stage::kUOps;
+  if (emit == "llvm") {
+    stage = Stage::kLlvm;
+  } else if (emit == "asm") {
+    stage = Stage::kAssembly;
+  } else if (emit != "uops") {
+    return UsageError(absl::StrCat("flag --emit: got '", emit, "', expected uops, llvm or asm"));
+  }
+  SVOD_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, MakeSession());
+  SVOD_RETURN_IF_ERROR(session->LoadFile(file, &streams.in));
+  std::string triple = absl::GetFlag(FLAGS_triple);
+  SVOD_ASSIGN_OR_RETURN(std::vector<Function> functions, ChosenFunctions(*session));
+  bool all = absl::GetFlag(FLAGS_function).empty();
+  for (const Function& function : functions) {
+    if (all && !function.is_kernel()) continue;
+    SVOD_ASSIGN_OR_RETURN(std::string text, session->Emit(function, stage, triple));
+    streams.out << text;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunBench(absl::Span<const std::string> files, CommandStreams& streams) {
+  SVOD_ASSIGN_OR_RETURN(std::string file, OneFile(files, "bench"));
+  SVOD_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, MakeSession());
+  SVOD_RETURN_IF_ERROR(session->LoadFile(file, &streams.in));
+  SVOD_ASSIGN_OR_RETURN(RunRequest request, RequestFromFlags());
+  int least = request.repeat;
+  request.repeat = 1;
+  SVOD_ASSIGN_OR_RETURN(RunResult first, session->Run(request));
+  double prepare_ms = first.prepare_ms;
+  int64_t one = std::max<int64_t>(first.execute_ns[0], 1);
+  request.repeat =
+      std::max<int>(least, static_cast<int>(std::clamp<int64_t>(500'000'000 / one, 10, 1'000'000)));
+  SVOD_ASSIGN_OR_RETURN(RunResult result, session->Run(request));
+  result.prepare_ms = prepare_ms;
+  streams.out << FormatTimes(result) << FormatProfile(result);
+  return absl::OkStatus();
+}
+
+absl::Status RunInfo(absl::Span<const std::string> files, CommandStreams& streams) {
+  if (files.empty()) {
+    SVOD_ASSIGN_OR_RETURN(std::string version, VersionText());
+    streams.out << version;
+    return absl::OkStatus();
+  }
+  SVOD_ASSIGN_OR_RETURN(std::string file, OneFile(files, "info"));
+  SVOD_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, MakeSession());
+  SVOD_RETURN_IF_ERROR(session->LoadFile(file, &streams.in));
+  SVOD_ASSIGN_OR_RETURN(std::vector<Function> functions, ChosenFunctions(*session));
+  for (const Function& function : functions) {
+    SVOD_ASSIGN_OR_RETURN(std::string text, DescribeFunction(function));
+    streams.out << text;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunCache(absl::Span<const std::string> files, CommandStreams& streams) {
+  if (files.size() != 1 || (files[0] != "stats" && files[0] != "clear")) {
+    return UsageError("cache: action, expected stats or clear");
+  }
+  SVOD_ASSIGN_OR_RETURN(std::string directory, CacheDirectory());
+  SVOD_ASSIGN_OR_RETURN(std::string report,
+                        files[0] == "clear" ? ClearCache(directory) : DescribeCache(directory));
+  streams.out << report;
+  return absl::OkStatus();
+}
+
+absl::Status RunRepl(absl::Span<const std::string> files, CommandStreams& streams) {
+  if (files.size() > 1) {
+    return UsageError(absl::StrCat("repl: files, got ", files.size(), ", expected at most one"));
+  }
+  SVOD_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, MakeSession());
+  if (!files.empty()) {
+    if (files[0] == "-") return UsageError("repl: file, got -, expected a path");
+    SVOD_RETURN_IF_ERROR(session->LoadFile(files[0], nullptr));
+  }
+  Repl repl(std::move(session), streams.out, streams.err);
+  std::unique_ptr<LineReader> reader;
+  if (streams.is_terminal) {
+    const passwd* user = getpwuid(getuid());
+    std::string history = user != nullptr ? absl::StrCat(user->pw_dir, "/.svod_history") : "";
+    reader = MakeTerminalReader(history,
+                                [&repl](const std::string& line) { return repl.Complete(line); });
+  } else {
+    reader = MakeStreamReader(streams.in);
+  }
+  return repl.Run(*reader);
+}
+
+}  // namespace svod
