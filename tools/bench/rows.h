@@ -1,0 +1,42 @@
+// The rows of svod-bench. Included by its sources only.
+#ifndef SVOD_TOOLS_BENCH_ROWS_H_
+#define SVOD_TOOLS_BENCH_ROWS_H_
+
+#include <benchmark/benchmark.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace svod::bench {
+
+// Each registers its rows with Google Benchmark. A row's name is its first word; the time reported
+// is that of one operation (a kernel of a chain, a compilation), not of the whole.
+void RegisterCompileRows(int threads);
+void RegisterDispatchRows(int threads);
+void RegisterGraphRows();
+
+// A benchmark that cannot do its work ends the program: a time without the work is no result.
+inline void CheckOk(const absl::Status& status) {
+  if (status.ok()) return;
+  std::fprintf(stderr, "svod-bench: %s\n", std::string(status.message()).c_str());
+  std::exit(1);
+}
+template <typename T>
+T ValueOrDie(absl::StatusOr<T> value) {
+  CheckOk(value.status());
+  return *std::move(value);
+}
+
+// Resident memory of the process [bytes], from /proc/self/statm.
+int64_t ResidentBytes();
+// Mappings of the process, from /proc/self/maps.
+int64_t NumMappings();
+
+}  // namespace svod::bench
+
+#endif  // SVOD_TOOLS_BENCH_ROWS_H_
