@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kThreshold = 1000;  // more elements are summarised
 constexpr int64_t kEdgeItems = 3;     // at each end of a summarised axis
-constexpr size_t kLineWidth = 75;
+constexpr size_t kLineWidth = 75;     // of which every bracket at the end takes one
 constexpr int kPrecision = 8;
 
 int64_t SignedValue(DType dtype, uint64_t bits) {
@@ -184,7 +184,7 @@ class Formatter {
     size_t rank = tensor_.shape().size();
     std::string indent(axis + 1, ' ');
     std::string text = "[";
-    size_t line_start = 0;
+    size_t column = axis + 1;
     bool first = true;
     for (int64_t i : Positions(axis)) {
       std::string item;
@@ -195,18 +195,20 @@ class Formatter {
       } else {
         item = Axis(axis + 1, base * tensor_.shape()[axis] + i);
       }
-      if (axis + 1 < rank) {
-        if (!first) absl::StrAppend(&text, std::string(rank - axis - 1, '\n'), indent);
-      } else if (!first) {
-        if (axis + text.size() - line_start + 1 + item.size() > kLineWidth) {
-          line_start = text.size() + 1;
+      if (!first) {
+        bool wrap = column + 1 + item.size() > kLineWidth - rank;
+        if (axis + 1 < rank) {
+          absl::StrAppend(&text, std::string(rank - axis - 1, '\n'), indent);
+        } else if (wrap) {
           absl::StrAppend(&text, "\n", indent);
-          line_start -= axis;  // columns of the line start at the left edge
+          column = axis + 1;
         } else {
           text += ' ';
+          ++column;
         }
       }
       text += item;
+      column += item.size();
       first = false;
     }
     return text + "]";

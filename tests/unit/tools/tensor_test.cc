@@ -71,7 +71,7 @@ TEST(FormatTensor, FloatsLikeNumPy) {
   EXPECT_EQ(FormatTensor(Parse("2xf64=0.333333333333333333,1")), "[0.33333333 1.        ]");
   EXPECT_EQ(FormatTensor(Parse("2xf32=1e-5,1")), "[1.e-05 1.e+00]");
   EXPECT_EQ(FormatTensor(Parse("2xf32=1e10,1")), "[1.e+10 1.e+00]");
-  EXPECT_EQ(FormatTensor(Parse("2xf16=0.1,65504")), "[1.000e-01 6.550e+04]");
+  EXPECT_EQ(FormatTensor(Parse("2xf16=0.1,65504")), "[1.00e-01 6.55e+04]");
 }
 
 TEST(FormatTensor, NestsAndSummarisesLikeNumPy) {
