@@ -40,6 +40,11 @@ absl::StatusOr<DebugOptions> ParseDebugOptions(
   } else if (!verify.empty() && verify != "stages") {
     return BadValue("SVOD_VERIFY", verify, "off, stages or each, such as SVOD_VERIFY=each");
   }
+  options.home_directory = std::string(value_of("HOME"));
+  options.cache_directory = std::string(value_of("XDG_CACHE_HOME"));
+  if (options.cache_directory.empty() && !options.home_directory.empty()) {
+    options.cache_directory = options.home_directory + "/.cache";
+  }
   options.trace_file = std::string(value_of("SVOD_TRACE"));
   for (absl::string_view event :
        absl::StrSplit(value_of("SVOD_JIT_EVENTS"), ',', absl::SkipEmpty())) {

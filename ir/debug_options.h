@@ -1,4 +1,4 @@
-// DebugOptions: the switches of SVOD_* environment variables, read once.
+// DebugOptions: what the environment says: the switches of SVOD_* variables and the user's folders.
 // Included by the pipeline, jit/, executor/ and tools/. The only reader of the environment.
 #ifndef SVOD_IR_DEBUG_OPTIONS_H_
 #define SVOD_IR_DEBUG_OPTIONS_H_
@@ -27,6 +27,10 @@ struct DebugOptions {
   std::string trace_file;                     // SVOD_TRACE=t.json; "": no trace
   bool gdb_events = false;                    // SVOD_JIT_EVENTS=gdb,perfmap
   bool perfmap_events = false;
+
+  // Where a user's files go: HOME, and XDG_CACHE_HOME or HOME/.cache; "" when unknown.
+  std::string home_directory;
+  std::string cache_directory;
 };
 
 // Parses what `get` gives for each variable; null is an unset one.

@@ -1,7 +1,4 @@
 // The commands run, opt, lower, bench, info, cache and repl.
-#include <pwd.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <fstream>
@@ -328,8 +325,9 @@ absl::Status RunRepl(absl::Span<const std::string> files, CommandStreams& stream
   Repl repl(std::move(session), streams.out, streams.err);
   std::unique_ptr<LineReader> reader;
   if (streams.is_terminal) {
-    const passwd* user = getpwuid(getuid());
-    std::string history = user != nullptr ? absl::StrCat(user->pw_dir, "/.svod_history") : "";
+    SVOD_ASSIGN_OR_RETURN(DebugOptions environment, EnvironmentDebugOptions());
+    std::string history = environment.home_directory;
+    if (!history.empty()) history += "/.svod_history";
     reader = MakeTerminalReader(history,
                                 [&repl](const std::string& line) { return repl.Complete(line); });
   } else {

@@ -1,8 +1,5 @@
 #include "tools/session.h"
 
-#include <pwd.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -396,8 +393,9 @@ absl::StatusOr<std::string> Session::Emit(const Function& function, Stage stage,
 }
 
 std::string DefaultCacheDirectory() {
-  const passwd* user = getpwuid(getuid());
-  return user == nullptr ? "" : absl::StrCat(user->pw_dir, "/.cache/svod");
+  const absl::StatusOr<DebugOptions>& environment = EnvironmentDebugOptions();
+  if (!environment.ok() || environment->cache_directory.empty()) return "";
+  return environment->cache_directory + "/svod";
 }
 
 }  // namespace svod

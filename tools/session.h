@@ -102,7 +102,8 @@ class Session {
   Module module_;
 };
 
-// Where compiled kernels are kept unless a flag says otherwise: ~/.cache/svod; "" without a home.
+// Where compiled kernels are kept unless a flag says otherwise: svod in the user's cache folder; ""
+// when there is none.
 std::string DefaultCacheDirectory();
 
 }  // namespace svod
