@@ -263,8 +263,9 @@ void KernelLowering::EraseDeadInstructions() {
 
 absl::StatusOr<LoweredKernel> KernelLowering::Run() {
   if (sink_->op() != Op::kSink || !sink_->arg<FunctionArgument>().is_kernel) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("lower: got ", InfoOf(sink_->op()).text, ", expected the sink of a kernel"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "lower: got ", sink_->op() == Op::kSink ? "the sink of a graph" : InfoOf(sink_->op()).text,
+        ", expected a kernel's"));
   }
   SVOD_ASSIGN_OR_RETURN(linear_, Linearize(sink_));
   SVOD_RETURN_IF_ERROR(CheckOps());

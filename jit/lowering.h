@@ -1,5 +1,5 @@
 // KernelLowering: the state of one LowerToLlvm call, shared by its emitters.
-// Included by lower_to_llvm.cc, emit_memory.cc and emit_control.cc only.
+// Included by lower_to_llvm.cc and the emitters of buffers, memory and control only.
 #ifndef SVOD_JIT_LOWERING_H_
 #define SVOD_JIT_LOWERING_H_
 
@@ -72,17 +72,19 @@ class KernelLowering {
   Value* ValueOf(const UOp* node);
   void SetValue(const UOp* node, Value* value);
 
-  // emit_memory.cc
+  // emit_buffers.cc
   void FindAccesses();
   void PromoteRegs();
+  int SlotOf(const UOp* access, const Buffer& buffer) const;
   absl::Status PlaceScratch();
-  void EmitParams();
   void EmitZeros(Value* base, int64_t size_bytes);
+  void EmitParams();
+
+  // emit_memory.cc
   Value* EmitLoad(const UOp* node);
   void EmitStore(const UOp* node);
   Value* EmitPromotedLoad(const UOp* node, const Buffer& buffer);
   void EmitPromotedStore(const UOp* node, const Buffer& buffer);
-  int SlotOf(const UOp* access, const Buffer& buffer) const;
   Place PlaceOf(const UOp* access, int lanes);
   Value* LoadAt(const Place& place, DType dtype, Value* alt);
   void StoreAt(const Place& place, DType dtype, Value* value);

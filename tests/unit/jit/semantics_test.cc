@@ -322,5 +322,30 @@ TEST(SemanticsTest, EverySixteenBitFloat) {
   }
 }
 
+// What cannot run here compiles at least, and refers to nothing outside of itself: no helper of a
+// compiler's run-time library hides behind any op of any dtype.
+TEST(SemanticsTest, ObjectsReferToNothing) {
+  for (const auto& [triple, cpu] :
+       std::vector<std::pair<const char*, const char*>>{{"x86_64-linux-gnu", "x86-64"},
+                                                        {"x86_64-linux-gnu", "haswell"},
+                                                        {"x86_64-linux-gnu", "skylake-avx512"},
+                                                        {"x86_64-linux-gnu", "sapphirerapids"},
+                                                        {"x86_64-linux-gnu", "znver5"},
+                                                        {"aarch64-linux-gnu", "generic"},
+                                                        {"aarch64-linux-gnu", "neoverse-v2"}}) {
+    auto target = MakeTarget(triple, cpu, "");
+    ASSERT_TRUE(target.ok()) << target.status();
+    for (DType dtype : ValueTypes()) {
+      for (int lanes : {1, 16}) {
+        RawGraph g;
+        auto object = CompileForTest(AllUses(g, dtype, lanes, 48, UsesOf(dtype)), *target);
+        ASSERT_TRUE(object.ok()) << object.status();
+        EXPECT_THAT(UndefinedSymbols(*object), testing::IsEmpty())
+            << cpu << " " << ToString(dtype) << " x" << lanes;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace svod
