@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "ir/debug_options.h"
 #include "ir/status_macros.h"
 #include "ir/text.h"
 #include "ir/verify.h"
@@ -108,6 +109,8 @@ struct Compilation {
 class Dump {
  public:
   Dump(const CompileOptions& options, const UOp* sink) : directory_(options.dump_directory) {
+    const absl::StatusOr<DebugOptions>& environment = EnvironmentDebugOptions();
+    if (directory_.empty() && environment.ok()) directory_ = environment->dump_directory;
     if (is_on()) stem_ = absl::StrCat(directory_, "/kernel-", ToString(sink->hash()));
   }
   bool is_on() const { return !directory_.empty(); }
@@ -135,11 +138,12 @@ absl::string_view NameOf(const UOp* sink) { return sink->arg<FunctionArgument>()
 
 absl::Status CompilerFailure(const UOp* sink, const Dump& dump, absl::string_view reason) {
   std::string message = absl::StrCat("compiling kernel ", NameOf(sink), ": ", reason);
-  if (dump.is_on()) {
+  absl::StatusOr<std::string> text = PrintCanonical(sink);
+  if (!text.ok()) return absl::InternalError(message);
+  if (dump.is_on() && dump.Write(".uop", *text).ok()) {
     absl::StrAppend(&message, "; its text is in ", dump.PathOf(".uop"));
   } else {
-    absl::StatusOr<std::string> text = PrintCanonical(sink);
-    if (text.ok()) absl::StrAppend(&message, "; its text:\n", *text);
+    absl::StrAppend(&message, "; its text:\n", *text);
   }
   return absl::InternalError(message);
 }
@@ -272,9 +276,7 @@ absl::StatusOr<ObjectCode> CompileToObject(const UOp* sink, const CompileOptions
   SVOD_RETURN_IF_ERROR(status);
   if (dump.is_on()) {
     // A second run of the code generator; its first is timed above without this.
-    CompileOptions plain = options;
-    plain.dump_directory.clear();
-    SVOD_ASSIGN_OR_RETURN(std::string assembly, PrintAssembly(kernel, plain));
+    SVOD_ASSIGN_OR_RETURN(std::string assembly, PrintAssembly(kernel, options));
     SVOD_RETURN_IF_ERROR(dump.Write(".s", assembly));
     SVOD_RETURN_IF_ERROR(dump.Write(".o", object.bytes));
   }

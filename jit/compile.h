@@ -21,11 +21,14 @@ struct CompileOptions {
   int code_gen_level = 1;
   // Checks the UOps first. Without it, UOps that Verify would refuse may crash the process.
   bool verify = true;
+  // For the passes of KernelCache::GetOrCompile: fuses float x * y + z, which changes bits.
+  bool contract_mulacc = false;
   // No two buffers of a launch share a byte; see LowerOptions.
   bool noalias = false;
   // Line tables that point at the kernel's text in dump_directory, for debuggers.
   bool line_tables = false;
-  // Not empty: each stage is written there as kernel-<hash>.{uop,ll,s,o} before the next begins.
+  // Each stage is written there as kernel-<hash>.{uop,ll,s,o} before the next begins. Empty: to the
+  // environment's SVOD_DUMP, if that is set.
   std::string dump_directory;
 };
 

@@ -8,14 +8,26 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "ir/debug_options.h"
 #include "ir/pipeline.h"
 #include "ir/program.h"
 #include "ir/status_macros.h"
-#include "ir/verify.h"
 #include "jit/kernel_table.h"
 
 namespace svod {
 namespace {
+
+absl::StatusOr<const UOp*> RunPipeline(const UOp* sink, Context& context,
+                                       const CompileOptions& options) {
+  SVOD_RETURN_IF_ERROR(EnvironmentDebugOptions().status());
+  DebugOptions debug = *EnvironmentDebugOptions();
+  if (!options.verify) debug.verify = VerifyLevel::kOff;
+  if (!options.dump_directory.empty()) debug.dump_directory = options.dump_directory;
+  PipelineOptions pipeline;
+  pipeline.contract_mulacc = options.contract_mulacc;
+  pipeline.debug = &debug;
+  return OptimizeKernel(sink, context, pipeline);
+}
 
 // What a plan asks a kernel for, read off its final nodes.
 std::shared_ptr<CompiledKernel> Describe(const UOp* final_sink, const ObjectCode& object,
@@ -176,11 +188,7 @@ absl::StatusOr<std::shared_ptr<KernelCache>> KernelCache::Create(KernelCacheOpti
   if (!options.disk_directory.empty()) {
     state->disk = DiskCache::Open({options.disk_directory, options.disk_limit_bytes});
   }
-  if (options.optimize == nullptr) {
-    options.optimize = [](const UOp* sink, Context& context, const CompileOptions&) {
-      return OptimizeKernel(sink, context);
-    };
-  }
+  if (options.optimize == nullptr) options.optimize = RunPipeline;
   if (options.compile == nullptr) options.compile = CompileToObject;
   state->evict_above_bytes = options.capacity_bytes;
   state->options = std::move(options);
@@ -189,7 +197,14 @@ absl::StatusOr<std::shared_ptr<KernelCache>> KernelCache::Create(KernelCacheOpti
 
 absl::StatusOr<std::shared_ptr<KernelCache>> KernelCache::Default() {
   // Leaked: kernels may run while static destructors do.
-  static const auto* const cache = new absl::StatusOr<std::shared_ptr<KernelCache>>(Create());
+  static const auto* const cache = new absl::StatusOr<std::shared_ptr<KernelCache>>(
+      []() -> absl::StatusOr<std::shared_ptr<KernelCache>> {
+        SVOD_RETURN_IF_ERROR(EnvironmentDebugOptions().status());
+        KernelCacheOptions options;
+        options.session.gdb = EnvironmentDebugOptions()->gdb_events;
+        options.session.perf = EnvironmentDebugOptions()->perfmap_events;
+        return Create(std::move(options));
+      }());
   return *cache;
 }
 
@@ -217,11 +232,6 @@ absl::StatusOr<KernelPtr> KernelCache::GetOrCompile(const UOp* sink,
   KernelTable::Outcome outcome;
   bool is_counted = false;
   auto make = [&]() -> absl::StatusOr<KernelTable::Found> {
-    if (full.verify) {
-      Function kernel;
-      kernel.root = sink;
-      SVOD_RETURN_IF_ERROR(Verify(kernel));
-    }
     Context context;  // passes make nodes; the caller's context is only read
     SVOD_ASSIGN_OR_RETURN(const UOp* final_sink,
                           state_->options.optimize(context.Import(sink), context, full));

@@ -33,8 +33,8 @@ struct KernelCacheOptions {
   int64_t disk_limit_bytes = int64_t{1} << 30;  // 0: none
   SessionOptions session;
 
-  // The steps of a compilation; empty: Svod's own. `optimize` takes a verified kernel to its final
-  // form, in `context`; `compile` makes the object. Both run on many threads at a time.
+  // The steps of a compilation; empty: Svod's own. `optimize` verifies a kernel and takes it to its
+  // final form, in `context`; `compile` makes the object. Both run on many threads at a time.
   std::function<absl::StatusOr<const UOp*>(const UOp* sink, Context& context,
                                            const CompileOptions& options)>
       optimize;
@@ -66,7 +66,8 @@ class KernelCache {
   // Errors: those of OrcSession::Create. A disk directory that cannot be used is no error: stats()
   // says why.
   static absl::StatusOr<std::shared_ptr<KernelCache>> Create(KernelCacheOptions options = {});
-  // The process's own, made on first use with default options and never destroyed.
+  // The process's own, made on first use and never destroyed: default options and the environment's
+  // SVOD_JIT_EVENTS. Errors: Create's; InvalidArgument for a wrong SVOD_* variable.
   static absl::StatusOr<std::shared_ptr<KernelCache>> Default();
   ~KernelCache();
   KernelCache(const KernelCache&) = delete;

@@ -175,6 +175,7 @@ std::string KernelText(const KernelKey& key) {
 
 KernelKey MakeSourceKey(const UOp* sink, const CompileOptions& options) {
   std::string text = Heading(options);
+  text.push_back(options.contract_mulacc ? 1 : 0);  // a final kernel's text shows it
   EncodeGraph(sink, &text);
   return KeyOf(std::move(text));
 }
