@@ -65,8 +65,14 @@ class Orderer {
   explicit Orderer(const Function& graph) : graph_(graph) {}
 
   absl::StatusOr<GraphOps> Run() {
-    for (const UOp* node : GraphToposort(graph_.root)) {
-      if (node->op() == Op::kDefineVar &&
+    std::vector<const UOp*> nodes = GraphToposort(graph_.root);
+    // A variable that is only bound has its value already.
+    absl::flat_hash_set<const UOp*> free;
+    for (const UOp* node : nodes) {
+      if (node->op() != Op::kBind) free.insert(node->sources().begin(), node->sources().end());
+    }
+    for (const UOp* node : nodes) {
+      if (node->op() == Op::kDefineVar && free.contains(node) &&
           names_.insert(node->arg<VariableArgument>().name).second) {
         result_.variables.push_back(node);
       }
