@@ -4,6 +4,7 @@
 #include <fstream>
 #include <iostream>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/flags/flag.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -178,6 +179,22 @@ absl::Status WriteDebug(Session& session, const RunResult& result, int level, st
   return absl::OkStatus();
 }
 
+// The graph with other kernels in the place of those that it calls.
+absl::StatusOr<const UOp*> CallOthers(const UOp* graph,
+                                      const absl::flat_hash_map<const UOp*, const UOp*>& kernels,
+                                      Context& context) {
+  absl::flat_hash_map<const UOp*, const UOp*> replaced(kernels);
+  std::vector<const UOp*> sources;
+  for (const UOp* node : Toposort(graph)) {
+    if (replaced.contains(node)) continue;
+    sources.clear();
+    for (const UOp* source : node->sources()) sources.push_back(replaced.at(source));
+    SVOD_ASSIGN_OR_RETURN(replaced[node],
+                          context.Make(node->op(), node->dtype(), sources, node->argument()));
+  }
+  return replaced.at(graph);
+}
+
 absl::StatusOr<std::string> CacheDirectory() {
   std::string directory = absl::GetFlag(FLAGS_cache_dir);
   if (directory.empty()) directory = DefaultCacheDirectory();
@@ -228,18 +245,25 @@ absl::Status RunOpt(absl::Span<const std::string> files, CommandStreams& streams
   SVOD_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, MakeSession());
   SVOD_RETURN_IF_ERROR(session->LoadFile(file, &streams.in));
   SVOD_ASSIGN_OR_RETURN(std::vector<Function> functions, ChosenFunctions(*session));
-  for (const Function& function : functions) {
-    Function changed = function;
+  Module changed{session->module().context, {}};
+  absl::flat_hash_map<const UOp*, const UOp*> kernels;
+  for (Function& function : functions) {
     if (function.is_kernel()) {
-      PassContext context(*session->module().context);
+      const UOp*& root = kernels[function.root];
+      root = function.root;
+      PassContext context(*changed.context);
       for (const std::string& name : names) {
-        SVOD_ASSIGN_OR_RETURN(changed.root, RunPass(*FindPass(name), changed.root, context));
-        SVOD_RETURN_IF_ERROR(Annotate(Verify(changed), absl::StrCat("after ", name)));
+        SVOD_ASSIGN_OR_RETURN(root, RunPass(*FindPass(name), root, context));
+        function.root = root;
+        SVOD_RETURN_IF_ERROR(Annotate(Verify(function), absl::StrCat("after ", name)));
       }
+    } else {
+      SVOD_ASSIGN_OR_RETURN(function.root, CallOthers(function.root, kernels, *changed.context));
     }
-    SVOD_ASSIGN_OR_RETURN(std::string text, Print(changed));
-    streams.out << text;
+    changed.functions.push_back(std::move(function));
   }
+  SVOD_ASSIGN_OR_RETURN(std::string text, Print(changed));
+  streams.out << text;
   return absl::OkStatus();
 }
 

@@ -337,14 +337,9 @@ absl::StatusOr<RunResult> Session::Interpret(const RunRequest& request) {
 }
 
 absl::StatusOr<std::string> Session::Written(const Function& function) const {
-  std::string text;
-  for (const Function& kernel : CalledKernels(function)) {
-    if (kernel.root == function.root) continue;
-    SVOD_ASSIGN_OR_RETURN(std::string one, Print(kernel));
-    text += one;
-  }
-  SVOD_ASSIGN_OR_RETURN(std::string own, Print(function));
-  return text + own;
+  Module shown{module_.context, CalledKernels(function)};
+  if (!function.is_kernel()) shown.functions.push_back(function);
+  return Print(shown);
 }
 
 std::vector<Function> Session::CalledKernels(const Function& function) const {
