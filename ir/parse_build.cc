@@ -178,9 +178,11 @@ const UOp* Parser::BuildPlain() {
   size_t wanted = static_cast<size_t>(InfoOf(op).min_sources);
   if (op == Op::kEnd) wanted = 1;
   if (operands.size() < wanted) {
-    return FailNode(statement_.op_token,
-                    absl::StrCat(statement_.op_token.text, ": number of operands, got ",
-                                 operands.size(), ", expected ", wanted, " or more"));
+    bool is_open_ended = InfoOf(op).max_sources < 0;
+    return FailNode(
+        statement_.op_token,
+        absl::StrCat(statement_.op_token.text, ": number of operands, got ", operands.size(),
+                     ", expected ", wanted, is_open_ended ? " or more" : ""));
   }
   if (op == Op::kEnd) {
     node = builder_->End(operands[0], operands.subspan(1));
