@@ -122,7 +122,8 @@ void KernelLowering::EmitZeros(Value* base, int64_t size_bytes) {
   constexpr int64_t kMaxStraight = 16;
   if (size_bytes / step <= kMaxStraight) {
     for (int64_t offset = 0; offset < size_bytes; offset += step) {
-      Value* address = b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), base, offset);
+      Value* address =
+          offset == 0 ? base : b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), base, offset);
       b_.CreateAlignedStore(zeros, address, alignment);
     }
     return;

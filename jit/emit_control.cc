@@ -59,7 +59,8 @@ void KernelLowering::BeginLoop(const UOp* range) {
   auto slots = loop_slots_.find(range);
   if (slots != loop_slots_.end()) {
     for (int slot : slots->second) {
-      llvm::PHINode* phi = b_.CreatePHI(slots_[slot]->getType(), 2, absl::StrCat("slot.", slot));
+      llvm::PHINode* phi =
+          b_.CreatePHI(slots_[slot]->getType(), 2, absl::StrCat(name_, ".slot.", slot));
       phi->addIncoming(slots_[slot], loop.before);
       slots_[slot] = phi;
       loop.slots.push_back({slot, phi});
@@ -87,7 +88,7 @@ void KernelLowering::EndLoop(const UOp* range) {
   if (!loop.guarded) return;
   for (auto& [slot, phi] : loop.slots) {
     Value* before = phi->getIncomingValueForBlock(loop.before);
-    llvm::PHINode* merged = b_.CreatePHI(phi->getType(), 2, absl::StrCat("slot.", slot));
+    llvm::PHINode* merged = b_.CreatePHI(phi->getType(), 2, absl::StrCat(name_, ".out.", slot));
     merged->addIncoming(before, loop.before);
     merged->addIncoming(slots_[slot], latch);
     slots_[slot] = merged;

@@ -97,7 +97,7 @@ const std::string& KernelLowering::NameOf(const UOp* node) {
   }
   if (it->second.empty()) {
     absl::string_view stem = node->op() == Op::kRange ? "i" : InfoOf(node->op()).text;
-    it->second = absl::StrCat(stem, ".", names_.size() - 1);
+    it->second = absl::StrCat(stem, ".", num_unnamed_++);
   }
   return it->second;
 }

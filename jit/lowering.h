@@ -126,6 +126,7 @@ class KernelLowering {
 
   std::string name_;  // of the node whose instructions are being emitted
   absl::flat_hash_map<const UOp*, std::string> names_;
+  int num_unnamed_ = 0;
   llvm::DISubprogram* subprogram_ = nullptr;
 };
 
