@@ -31,7 +31,7 @@ TEST(Buffer, CopiesAreTheSameBufferAndViewsAreNot) {
   EXPECT_NE(view.id(), buffer.id());
   EXPECT_EQ(view.storage_id(), buffer.storage_id());
   EXPECT_EQ(Must(view.View(4, 4)).offset_bytes(), 20);
-  EXPECT_OK(view.CopyFrom<int32_t>({1, 2}));
+  SVOD_EXPECT_OK(view.CopyFrom<int32_t>({1, 2}));
   EXPECT_THAT(buffer.ReadAs<int32_t>().subspan(3, 4), ElementsAre(0, 1, 2, 0));
   EXPECT_EQ(view.data(), buffer.data() + 16);
 }
@@ -52,14 +52,14 @@ TEST(Buffer, ViewsStayInside) {
 TEST(Buffer, CountsBytesAndRefusesThoseBeyondTheLimit) {
   auto allocator = std::make_shared<BufferAllocator>(1000);
   Buffer first = Must(Buffer::Create(600, allocator));
-  ASSERT_OK(first.Allocate());
+  SVOD_ASSERT_OK(first.Allocate());
   Buffer second = Must(Buffer::Create(500, allocator));
   ExpectError(second.Allocate(), absl::StatusCode::kResourceExhausted,
               "buffer: allocating 500 bytes beside 600 live ones, limit 1000");
   EXPECT_TRUE(second.Read().empty());
   first = Buffer();  // the last handle frees the memory
   EXPECT_EQ(allocator->live_bytes(), 0);
-  EXPECT_OK(second.Allocate());
+  SVOD_EXPECT_OK(second.Allocate());
   EXPECT_EQ(allocator->live_bytes(), 500);
   EXPECT_EQ(allocator->peak_bytes(), 600);
 }
@@ -76,7 +76,7 @@ TEST(Buffer, ViewsKeepTheirStorageAlive) {
   Buffer view;
   {
     Buffer buffer = Bytes(64);
-    ASSERT_OK(buffer.CopyFrom(std::vector<std::byte>(64, std::byte{7})));
+    SVOD_ASSERT_OK(buffer.CopyFrom(std::vector<std::byte>(64, std::byte{7})));
     view = Must(buffer.View(8, 8));
   }
   EXPECT_THAT(view.Read(), Each(std::byte{7}));
@@ -116,8 +116,8 @@ TEST(Buffer, ReadOnlyMemoryIsNotWritten) {
 
 TEST(Buffer, CopiesBetweenOverlappingViewsAndRefusesOtherSizes) {
   Buffer buffer = Bytes(32);
-  ASSERT_OK(buffer.CopyFrom<int64_t>({1, 2, 3, 4}));
-  ASSERT_OK(Must(buffer.View(8, 24)).CopyFrom(Must(buffer.View(0, 24))));
+  SVOD_ASSERT_OK(buffer.CopyFrom<int64_t>({1, 2, 3, 4}));
+  SVOD_ASSERT_OK(Must(buffer.View(8, 24)).CopyFrom(Must(buffer.View(0, 24))));
   EXPECT_THAT(buffer.ReadAs<int64_t>(), ElementsAre(1, 1, 2, 3));
   ExpectError(buffer.CopyFrom(Bytes(8)), absl::StatusCode::kInvalidArgument,
               "buffer: copy, got 8 bytes, expected 32");

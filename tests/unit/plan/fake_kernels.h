@@ -15,12 +15,12 @@
 
 namespace svod {
 
-#define ASSERT_OK(expression)                        \
+#define SVOD_ASSERT_OK(expression)                   \
   do {                                               \
     const absl::Status status_ = (expression);       \
     ASSERT_TRUE(status_.ok()) << status_.ToString(); \
   } while (false)
-#define EXPECT_OK(expression)                        \
+#define SVOD_EXPECT_OK(expression)                   \
   do {                                               \
     const absl::Status status_ = (expression);       \
     EXPECT_TRUE(status_.ok()) << status_.ToString(); \

@@ -103,7 +103,7 @@ TEST(Prepared, T7T8ValuesAreByPositionAndFixedOnesByName) {
   ExecutionPlanBuilder builder = ThreeBuffers();
   builder.AddKernel(std::move(kernel));
   ExecutionPlan plan = Must(std::move(builder).Build());
-  ASSERT_OK(plan.SetVariables({{"v0", 50}, {"v1", 60}}));
+  SVOD_ASSERT_OK(plan.SetVariables({{"v0", 50}, {"v1", 60}}));
   EXPECT_THAT(plan.prepared_kernels()[0]->values, ElementsAre(5, 60));
 }
 
@@ -525,7 +525,7 @@ TEST(Builder, CustomFunctionsMustBeRegistered) {
                    absl::StatusCode::kUnimplemented);
   CustomFunctionRegistry registry;
   auto nothing = [](const CustomCall&) { return absl::OkStatus(); };
-  EXPECT_OK(registry.Register("a", nothing));
+  SVOD_EXPECT_OK(registry.Register("a", nothing));
   ExpectError(registry.Register("a", nothing), absl::StatusCode::kInvalidArgument,
               "custom function: \"a\" is registered already");
   EXPECT_EQ(registry.Register("b", nullptr).code(), absl::StatusCode::kInvalidArgument);
