@@ -85,7 +85,7 @@ TEST(Hazards, SmallViewInsideALargeWriteIsFound) {
 // Both functions against their definition, on random ranges.
 TEST(Hazards, AgreeWithPairwiseConflictsOnRandomRanges) {
   std::mt19937 random(7);
-  for (int round = 0; round < 300; ++round) {
+  for (int round = 0; round < 100; ++round) {
     std::vector<OpAccess> accesses(12);
     auto range = [&] {
       uint64_t begin = random() % 40;

@@ -128,7 +128,7 @@ TEST(Levels, D16FlatOrderAndLevelsDiffer) {
 }
 
 TEST(Levels, LongChainsAndWideLevelsTakeLinearTime) {
-  constexpr size_t kNumOps = 200000;
+  constexpr size_t kNumOps = 50000;
   std::vector<OpNode> nodes(kNumOps);
   Ids ids(kNumOps);
   for (size_t i = 0; i < kNumOps; ++i) {

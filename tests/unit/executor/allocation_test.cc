@@ -1,0 +1,138 @@
+// Execute allocates nothing: every allocation of the process is counted, on all threads.
+#include <malloc.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "executor/executor.h"
+#include "gmock/gmock.h"
+#include "tests/unit/plan/fake_kernels.h"
+
+namespace {
+std::atomic<int64_t> num_allocations{0};
+void Count() { num_allocations.fetch_add(1, std::memory_order_relaxed); }
+}  // namespace
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && \
+    !(defined(__has_feature) &&                                        \
+      (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer)))
+// The whole process goes through these, libtbb included. A sanitizer has its own in their place,
+// and then only operator new is counted.
+extern "C" {
+void* __libc_malloc(size_t size);
+void* __libc_calloc(size_t count, size_t size);
+void* __libc_realloc(void* block, size_t size);
+void* __libc_memalign(size_t alignment, size_t size);
+
+void* malloc(size_t size) {
+  Count();
+  return __libc_malloc(size);
+}
+void* calloc(size_t count, size_t size) {
+  Count();
+  return __libc_calloc(count, size);
+}
+void* realloc(void* block, size_t size) {
+  Count();
+  return __libc_realloc(block, size);
+}
+void* memalign(size_t alignment, size_t size) {
+  Count();
+  return __libc_memalign(alignment, size);
+}
+void* aligned_alloc(size_t alignment, size_t size) {
+  Count();
+  return __libc_memalign(alignment, size);
+}
+int posix_memalign(void** block, size_t alignment, size_t size) {
+  Count();
+  *block = __libc_memalign(alignment, size);
+  return *block == nullptr ? 12 : 0;
+}
+}
+#endif
+
+void* operator new(size_t size) {
+  Count();
+  void* block = std::malloc(size);
+  if (block == nullptr) throw std::bad_alloc();
+  return block;
+}
+void* operator new(size_t size, std::align_val_t alignment) {
+  Count();
+  void* block = memalign(static_cast<size_t>(alignment), size);
+  if (block == nullptr) throw std::bad_alloc();
+  return block;
+}
+void operator delete(void* block) noexcept { std::free(block); }
+void operator delete(void* block, size_t) noexcept { std::free(block); }
+void operator delete(void* block, std::align_val_t) noexcept { std::free(block); }
+void operator delete(void* block, size_t, std::align_val_t) noexcept { std::free(block); }
+
+namespace svod {
+namespace {
+
+// Kernels write their scratch, so that a missing block would show.
+int32_t UseScratch(void* const* buffers, const int64_t* variables, int64_t, void* scratch) {
+  static_cast<int64_t*>(scratch)[0] = variables[0];
+  *static_cast<int64_t*>(buffers[0]) += static_cast<int64_t*>(scratch)[0];
+  return 0;
+}
+
+ExecutionPlan MakePlan(uint64_t num_kernels, bool chained, double cost_ns) {
+  ExecutionPlanBuilder builder;
+  builder.SetMaxScratchThreads(8);
+  for (uint64_t i = 0; i < num_kernels; ++i) {
+    builder.AddBuffer(i, Bytes(64));
+    PreparedKernel kernel = FakeKernel(i, &UseScratch, {i}, {0}, {1});
+    auto compiled = std::make_shared<CompiledKernel>(*kernel.kernel);
+    compiled->scratch_bytes = 8;
+    kernel.kernel = compiled;
+    if (chained && i > 0) kernel.dependencies = {i - 1};
+    kernel.cost_ns = cost_ns;
+    builder.AddKernel(std::move(kernel));
+  }
+  builder.AddOp(PreparedCopy{num_kernels, {0, 1}, {0, 1}});
+  builder.SetOutputBuffer(0);
+  return Must(std::move(builder).Build());
+}
+
+int64_t AllocationsOf(ExecutionPlan& plan, const ExecuteOptions& options, int num_runs) {
+  int64_t before = num_allocations;
+  for (int i = 0; i < num_runs; ++i) {
+    absl::Status status = Execute(plan, options);
+    if (!status.ok()) ADD_FAILURE() << status.ToString();
+  }
+  return num_allocations - before;
+}
+
+TEST(Allocation, TheCounterCounts) {
+  int64_t before = num_allocations;
+  auto value = std::make_unique<int>(1);
+  EXPECT_GT(num_allocations - before, 0) << *value;
+}
+
+TEST(Allocation, SerialRunsAllocateNothingFromTheFirstOneOn) {
+  ExecutionPlan plan = MakePlan(100, true, 0);
+  EXPECT_EQ(AllocationsOf(plan, {}, 1), 0);
+  EXPECT_EQ(AllocationsOf(plan, {.serial = true}, 100), 0);
+  EXPECT_EQ(plan.buffers()[99].ReadAs<int64_t>()[0], 101);
+}
+
+TEST(Allocation, ParallelRunsAllocateNothingOnceThreadsAreUp) {
+  ExecutionPlan plan = MakePlan(64, false, 1e6);
+  ASSERT_TRUE(plan.program().has_parallel_segments);
+  for (int threads : {2, 4, 8}) {
+    auto executor = Must(Executor::Create(threads));
+    ExecuteOptions options{.executor = executor.get()};
+    // oneTBB starts threads and makes their task pools on first use.
+    AllocationsOf(plan, options, 300);
+    EXPECT_EQ(AllocationsOf(plan, options, 300), 0) << threads << " threads";
+  }
+  AllocationsOf(plan, {}, 300);
+  EXPECT_EQ(AllocationsOf(plan, {}, 300), 0) << "in the caller's arena";
+}
+
+}  // namespace
+}  // namespace svod
