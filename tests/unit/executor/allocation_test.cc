@@ -14,9 +14,12 @@ std::atomic<int64_t> num_allocations{0};
 void Count() { num_allocations.fetch_add(1, std::memory_order_relaxed); }
 }  // namespace
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && \
-    !(defined(__has_feature) &&                                        \
-      (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer)))
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SVOD_TEST_SANITIZER 1
+#endif
+#endif
+#ifndef SVOD_TEST_SANITIZER
 // The whole process goes through these, libtbb included. A sanitizer has its own in their place,
 // and then only operator new is counted.
 extern "C" {

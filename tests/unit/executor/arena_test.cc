@@ -8,7 +8,7 @@
 #include "gmock/gmock.h"
 #include "tests/unit/executor/stress_program.h"
 
-namespace svod {
+namespace svod::stress {
 namespace {
 
 TEST(Arena, PlansRunInsideTheCallersArena) {
@@ -74,4 +74,4 @@ TEST(Arena, ExecutorsRefuseSillyNumbersOfThreads) {
 }
 
 }  // namespace
-}  // namespace svod
+}  // namespace svod::stress

@@ -9,7 +9,8 @@
 #include "executor/executor.h"
 #include "tests/unit/plan/fake_kernels.h"
 
-namespace svod {
+// A namespace of its own: the IR has a Step as well.
+namespace svod::stress {
 
 // buffers[0][i] = mix(i, buffers[1...]) over variables[0] bytes, variables[1] inputs; a core does
 // every variables[3]-th byte. Inputs are read at other positions than are written, so any order of
@@ -160,6 +161,6 @@ inline Arenas Contents(const std::vector<Buffer>& arenas) {
   return contents;
 }
 
-}  // namespace svod
+}  // namespace svod::stress
 
 #endif  // SVOD_TESTS_UNIT_EXECUTOR_STRESS_PROGRAM_H_

@@ -5,7 +5,7 @@
 #include "gmock/gmock.h"
 #include "tests/unit/executor/stress_program.h"
 
-namespace svod {
+namespace svod::stress {
 namespace {
 
 // Without this a machine of two cores never has more than two threads in an arena. It is the
@@ -91,4 +91,4 @@ TEST(Scratch, EveryRunningKernelHasABlockOfItsOwn) {
 }
 
 }  // namespace
-}  // namespace svod
+}  // namespace svod::stress
