@@ -1,7 +1,6 @@
 #include "ir/reachability.h"
 
 #include <algorithm>
-#include <array>
 #include <numeric>
 
 #include "absl/container/flat_hash_map.h"
@@ -10,9 +9,6 @@ namespace svod {
 namespace {
 
 constexpr int kQuickVisits = 256;
-// Sources that one walk follows: wide enough to pay for the walk, small enough for the cache.
-constexpr size_t kWords = 4;
-using Bits = std::array<uint64_t, kWords>;
 
 }  // namespace
 
@@ -52,58 +48,67 @@ std::optional<bool> Reachability::Quick(uint32_t source, uint32_t user) {
   return false;
 }
 
-std::optional<size_t> Reachability::FirstApart(
-    const std::vector<std::pair<uint32_t, uint32_t>>& pairs, bool* is_exhausted) {
+bool Reachability::Walk(absl::Span<const uint32_t> sources, uint32_t last_user) {
+  origin_ = sources.front();
+  steps_left_ -= int64_t{first_source_[last_user + 1]} - first_source_[origin_] + 1;
+  if (steps_left_ < 0) return false;
+  reached_.assign(last_user - origin_ + 1, Bits{});
+  size_t next_bit = 0;
+  for (uint32_t at = origin_; at <= last_user; ++at) {
+    Bits& bits = reached_[at - origin_];
+    for (uint32_t i = first_source_[at]; i < first_source_[at + 1]; ++i) {
+      if (sources_[i] < origin_) continue;
+      const Bits& of_source = reached_[sources_[i] - origin_];
+      for (size_t word = 0; word < kWords; ++word) bits[word] |= of_source[word];
+    }
+    for (; next_bit < sources.size() && sources[next_bit] == at; ++next_bit) {
+      bits[next_bit / 64] |= uint64_t{1} << (next_bit % 64);
+    }
+  }
+  return true;
+}
+
+Reachability::Answer Reachability::FirstApart(
+    absl::Span<const std::pair<uint32_t, uint32_t>> pairs) {
   std::vector<size_t> by_source(pairs.size());
   std::iota(by_source.begin(), by_source.end(), size_t{0});
-  std::stable_sort(by_source.begin(), by_source.end(),
-                   [&](size_t a, size_t b) { return pairs[a].first < pairs[b].first; });
-  std::optional<size_t> first_apart;
-  std::vector<Bits> reached;
-  for (size_t begin = 0; begin < pairs.size();) {
-    // As many different sources as there are bits.
+  std::sort(by_source.begin(), by_source.end(), [&](size_t a, size_t b) {
+    return pairs[a].first != pairs[b].first ? pairs[a].first < pairs[b].first : a < b;
+  });
+  for (size_t begin = 0, end = 0; begin < pairs.size(); begin = end) {
     std::vector<uint32_t> sources;
-    size_t end = begin;
     uint32_t last_user = 0;
     for (; end < pairs.size(); ++end) {
       auto [source, user] = pairs[by_source[end]];
       if (sources.empty() || sources.back() != source) {
-        if (sources.size() == kWords * 64) break;
+        if (sources.size() == kMaxSources) break;
         sources.push_back(source);
       }
       last_user = std::max(last_user, user);
     }
-    uint32_t origin = sources.front();
-    steps_left_ -= int64_t{first_source_[last_user + 1]} - first_source_[origin] + 1;
-    if (steps_left_ < 0) {
-      *is_exhausted = true;
-      return std::nullopt;
-    }
-    reached.assign(last_user - origin + 1, Bits{});
-    size_t next_bit = 0;
-    for (uint32_t at = origin; at <= last_user; ++at) {
-      Bits& bits = reached[at - origin];
-      for (uint32_t i = first_source_[at]; i < first_source_[at + 1]; ++i) {
-        if (sources_[i] < origin) continue;
-        for (size_t word = 0; word < kWords; ++word)
-          bits[word] |= reached[sources_[i] - origin][word];
-      }
-      if (next_bit < sources.size() && sources[next_bit] == at) {
-        bits[next_bit / 64] |= uint64_t{1} << (next_bit % 64);
-        ++next_bit;
-      }
-    }
-    size_t bit = 0;
-    for (; begin < end; ++begin) {
-      auto [source, user] = pairs[by_source[begin]];
+    if (!Walk(sources, last_user)) return {Answer::Kind::kExhausted};
+    for (size_t i = begin, bit = 0; i < end; ++i) {
+      auto [source, user] = pairs[by_source[i]];
       while (sources[bit] != source) ++bit;
-      bool is_reached = (reached[user - origin][bit / 64] >> (bit % 64) & 1) != 0;
-      if (!is_reached && (!first_apart.has_value() || by_source[begin] < *first_apart)) {
-        first_apart = by_source[begin];
+      if (!IsReached(bit, user)) return {Answer::Kind::kApart, by_source[i], by_source[i]};
+    }
+  }
+  return {};
+}
+
+Reachability::Answer Reachability::FirstApart(
+    absl::Span<const uint32_t> places, absl::FunctionRef<bool(size_t, size_t)> must_be_ordered) {
+  for (size_t begin = 0; begin < places.size(); begin += kMaxSources) {
+    absl::Span<const uint32_t> sources = places.subspan(begin, kMaxSources);
+    if (!Walk(sources, places.back())) return {Answer::Kind::kExhausted};
+    for (size_t i = begin; i < begin + sources.size(); ++i) {
+      for (size_t j = i + 1; j < places.size(); ++j) {
+        if (!IsReached(i - begin, places[j]) && must_be_ordered(i, j))
+          return {Answer::Kind::kApart, i, j};
       }
     }
   }
-  return first_apart;
+  return {};
 }
 
 }  // namespace svod

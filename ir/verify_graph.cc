@@ -14,7 +14,7 @@ namespace svod {
 namespace {
 
 // Uses of one buffer whose order is looked at pair by pair.
-constexpr size_t kMaxUses = size_t{1} << 12;
+constexpr size_t kMaxUses = size_t{1} << 14;
 
 bool IsOpOfGraphs(const UOp* node) {
   Op op = node->op();
@@ -306,16 +306,21 @@ class GraphCheck {
 
   // A result is read when the graph has run, so its state must come after every write.
   absl::Status VerifyResults(const std::vector<Use>& uses, Reachability& reach) {
-    std::vector<std::pair<const Use*, const Use*>> pairs;
+    std::vector<std::pair<uint32_t, uint32_t>> pairs;
+    std::vector<std::pair<const Use*, const Use*>> asked;
     for (const Use& result : results_[uses.front().extent.storage]) {
       for (const Use& use : uses) {
         if (!use.writes || !use.extent.Meets(result.extent)) continue;
         if (use.place > result.place) return Early(result, use);
-        pairs.push_back({&use, &result});
+        pairs.push_back({use.place, result.place});
+        asked.push_back({&result, &use});
       }
     }
-    SVOD_ASSIGN_OR_RETURN(const auto* apart, FirstApart(pairs, reach));
-    return apart == nullptr ? absl::OkStatus() : Early(*apart->second, *apart->first);
+    Reachability::Answer answer = reach.FirstApart(pairs);
+    if (answer.is_exhausted()) return Exhausted(uses.front());
+    if (!answer.is_apart()) return absl::OkStatus();
+    auto [result, use] = asked[answer.first];
+    return Early(*result, *use);
   }
 
   absl::Status Early(const Use& result, const Use& write) {
@@ -325,54 +330,39 @@ class GraphCheck {
   }
 
   absl::Status VerifyUses(const std::vector<Use>& uses, Reachability& reach) {
-    std::vector<std::pair<const Use*, const Use*>> pairs;
     // Every write against its neighbours: where all uses are in sequence this tells everything.
+    std::vector<std::pair<uint32_t, uint32_t>> pairs;
     const Use* write = nullptr;
     std::vector<const Use*> reads;
+    auto ask = [&](const Use& earlier, const Use& later) {
+      if (earlier.node != later.node) pairs.push_back({earlier.place, later.place});
+    };
     for (const Use& use : uses) {
-      if (write != nullptr && (!use.writes || reads.empty())) pairs.push_back({write, &use});
+      if (write != nullptr && (!use.writes || reads.empty())) ask(*write, use);
       if (use.writes) {
-        for (const Use* read : reads) pairs.push_back({read, &use});
+        for (const Use* read : reads) ask(*read, use);
         reads.clear();
         write = &use;
       } else {
         reads.push_back(&use);
       }
     }
-    SVOD_ASSIGN_OR_RETURN(const auto* apart, FirstApart(pairs, reach));
-    if (apart == nullptr) return absl::OkStatus();
+    Reachability::Answer answer = reach.FirstApart(pairs);
+    if (!answer.is_exhausted() && !answer.is_apart()) return absl::OkStatus();
     // Else parts of it may be used side by side.
-    if (uses.size() > kMaxUses) return Exhausted(uses.front());
-    pairs.clear();
-    for (size_t i = 0; i < uses.size(); ++i) {
-      for (size_t j = 0; j < i; ++j) {
-        if ((uses[i].writes || uses[j].writes) && uses[i].extent.Meets(uses[j].extent)) {
-          pairs.push_back({&uses[j], &uses[i]});
-        }
-      }
-    }
-    SVOD_ASSIGN_OR_RETURN(apart, FirstApart(pairs, reach));
-    if (apart == nullptr) return absl::OkStatus();
-    return v_.Error(apart->second->node,
-                    absl::StrCat("order against ", v_.Mention(apart->first->node), ", which uses ",
-                                 v_.Mention(apart->first->extent.storage),
-                                 " too, got none, expected an after"));
-  }
-
-  absl::StatusOr<const std::pair<const Use*, const Use*>*> FirstApart(
-      const std::vector<std::pair<const Use*, const Use*>>& pairs, Reachability& reach) {
-    std::vector<std::pair<uint32_t, uint32_t>> places;
-    for (auto [earlier, later] : pairs) {
-      if (earlier->node != later->node) {
-        places.push_back({earlier->place, later->place});
-      } else {
-        places.push_back({0, 0});  // one node is in order with itself
-      }
-    }
-    bool is_exhausted = false;
-    std::optional<size_t> apart = reach.FirstApart(places, &is_exhausted);
-    if (is_exhausted) return Exhausted(*pairs.front().first);
-    return apart.has_value() ? &pairs[*apart] : nullptr;
+    if (answer.is_exhausted() || uses.size() > kMaxUses) return Exhausted(uses.front());
+    std::vector<uint32_t> places;
+    for (const Use& use : uses) places.push_back(use.place);
+    answer = reach.FirstApart(places, [&](size_t i, size_t j) {
+      return uses[i].node != uses[j].node && (uses[i].writes || uses[j].writes) &&
+             uses[i].extent.Meets(uses[j].extent);
+    });
+    if (answer.is_exhausted()) return Exhausted(uses.front());
+    if (!answer.is_apart()) return absl::OkStatus();
+    const Use &earlier = uses[answer.first], &later = uses[answer.second];
+    return v_.Error(later.node, absl::StrCat("order against ", v_.Mention(earlier.node),
+                                             ", which uses ", v_.Mention(earlier.extent.storage),
+                                             " too, got none, expected an after"));
   }
 
   absl::Status Exhausted(const Use& use) {

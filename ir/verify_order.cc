@@ -10,8 +10,10 @@
 namespace svod {
 namespace {
 
-// Pairs of accesses compared one by one, in one kernel, before giving up.
+// Work on accesses that are not in sequence, in one kernel, before giving up: comparisons of two
+// accesses, and of two classes of positions (see Access).
 constexpr int64_t kMaxPairs = int64_t{1} << 28;
+constexpr size_t kMaxClassPairs = size_t{1} << 20;
 // Positions of one class further apart than this could meet by wrapping around.
 constexpr int64_t kMaxSpread = int64_t{1} << 62;
 
@@ -28,7 +30,6 @@ struct Access {
   int64_t offset = 0;
 };
 using Accesses = std::vector<Access>;
-using Pairs = std::vector<std::pair<const Access*, const Access*>>;
 
 bool HasConflict(absl::Span<const Access> accesses) {
   return accesses.size() > 1 && std::any_of(accesses.begin(), accesses.end(),
@@ -140,13 +141,13 @@ class OrderCheck {
   // Whether every store comes after all before it and before all after it: the common case, and
   // cheap to see.
   absl::StatusOr<bool> IsSequence(absl::Span<const Access> accesses) {
-    Pairs open;
+    std::vector<std::pair<uint32_t, uint32_t>> open;
     const Access* store = nullptr;
     std::vector<const Access*> loads;  // since the last store
     bool is_sequence = true;
     auto ordered = [&](const Access* earlier, const Access* later) {
       std::optional<bool> is_reached = reach_->Quick(earlier->place, later->place);
-      if (!is_reached.has_value()) open.push_back({earlier, later});
+      if (!is_reached.has_value()) open.push_back({earlier->place, later->place});
       is_sequence = is_sequence && is_reached.value_or(true);
     };
     for (const Access& access : accesses) {
@@ -161,38 +162,26 @@ class OrderCheck {
       }
       if (!is_sequence) return false;
     }
-    SVOD_ASSIGN_OR_RETURN(const auto* apart, FirstApart(open));
-    return apart == nullptr;
+    Reachability::Answer answer = reach_->FirstApart(open);
+    if (answer.is_exhausted()) return Exhausted(accesses.front());
+    return !answer.is_apart();
   }
 
-  // Compares all pairs, but for those that a later store of the same place stands for.
   absl::Status CheckPairs(absl::Span<const Access> accesses) {
-    std::vector<const Access*> active;
-    Pairs open;
-    for (const Access& access : accesses) {
-      size_t kept = 0;
-      for (const Access* earlier : active) {
-        bool is_dropped = false;
-        if ((earlier->is_store || access.is_store) && Meet(*earlier, access)) {
-          std::optional<bool> is_reached = reach_->Quick(earlier->place, access.place);
-          if (is_reached == std::optional<bool>(false)) return Unordered(*earlier, access);
-          if (!is_reached.has_value()) open.push_back({earlier, &access});
-          is_dropped = is_reached.has_value() && access.is_store && Covers(access, *earlier);
-        }
-        if (!is_dropped) active[kept++] = earlier;
-        if (++num_pairs_ > kMaxPairs) return Exhausted(accesses.front());
-      }
-      active.resize(kept);
-      active.push_back(&access);
-    }
-    SVOD_ASSIGN_OR_RETURN(const auto* apart, FirstApart(open));
-    return apart == nullptr ? absl::OkStatus() : Unordered(*apart->first, *apart->second);
-  }
-
-  // Whether whatever meets `inner` also meets `outer`.
-  static bool Covers(const Access& outer, const Access& inner) {
-    return outer.position_class == inner.position_class && outer.offset == inner.offset &&
-           outer.span >= inner.span;
+    int64_t num_accesses = static_cast<int64_t>(accesses.size());
+    if (num_accesses > (int64_t{1} << 20)) return Exhausted(accesses.front());
+    num_pairs_ += num_accesses * num_accesses / 2;
+    if (num_pairs_ > kMaxPairs) return Exhausted(accesses.front());
+    std::vector<uint32_t> places;
+    for (const Access& access : accesses) places.push_back(access.place);
+    Reachability::Answer answer = reach_->FirstApart(places, [&](size_t i, size_t j) {
+      const Access &a = accesses[i], &b = accesses[j];
+      return (a.is_store || b.is_store) && Meet(a, b);
+    });
+    if (answer.is_exhausted() || bounds_.size() > kMaxClassPairs)
+      return Exhausted(accesses.front());
+    if (!answer.is_apart()) return absl::OkStatus();
+    return Unordered(accesses[answer.first], accesses[answer.second]);
   }
 
   // MayOverlap, with what it says of the two classes remembered.
@@ -208,6 +197,7 @@ class OrderCheck {
       return -a.span < distance && distance < b.span;
     }
     if (a.position_class > b.position_class) return Meet(b, a);
+    if (bounds_.size() > kMaxClassPairs) return true;  // CheckPairs gives up
     auto [it, is_new] = bounds_.try_emplace({a.position_class, b.position_class});
     if (is_new) {
       Affine difference =
@@ -218,16 +208,6 @@ class OrderCheck {
     if (it->second == IntRange::Full()) return true;
     __int128 offset = static_cast<__int128>(a.offset) - b.offset;
     return -a.span < it->second.max + offset && it->second.min + offset < b.span;
-  }
-
-  absl::StatusOr<const std::pair<const Access*, const Access*>*> FirstApart(const Pairs& pairs) {
-    if (pairs.empty()) return nullptr;
-    std::vector<std::pair<uint32_t, uint32_t>> places;
-    for (auto [earlier, later] : pairs) places.push_back({earlier->place, later->place});
-    bool is_exhausted = false;
-    std::optional<size_t> apart = reach_->FirstApart(places, &is_exhausted);
-    if (is_exhausted) return Exhausted(*pairs.front().first);
-    return apart.has_value() ? &pairs[*apart] : nullptr;
   }
 
   absl::Status Unordered(const Access& earlier, const Access& later) {

@@ -353,6 +353,28 @@ TEST(VerifySizeTest, AMillionNodesAreLinear) {
   EXPECT_TRUE(VerifyRoot(g.Kernel(effects)).ok());
 }
 
+TEST(VerifySizeTest, ThousandsOfStoresBeforeThousandsOfLoads) {
+  // No sequence: neither side is in order in itself, and all pairs between them may meet.
+  RawGraph g;
+  const UOp *x = g.Param(0, 8192), *y = g.Param(1, 4096), *i = g.Range(0, 2);
+  Nodes stores;
+  for (int n = 0; n < 4096; ++n) {
+    const UOp* at = g.Add(g.Mul(i, g.Int(4096)), g.Int(n));
+    stores.push_back(g.Store(x, at, g.Float(1)));
+  }
+  const UOp* written = g.After(x, stores);
+  for (const UOp* state : {written, x}) {
+    const UOp* sum = g.Float(0);
+    for (int n = 0; n < 4096; ++n) {
+      sum = g.Add(sum, g.Load(state, g.Add(g.Mul(i, g.Int(n % 5)), g.Int(n))));
+    }
+    Nodes effects = stores;
+    effects.push_back(g.Store(y, g.Int(0), sum));
+    absl::Status status = VerifyRoot(g.Kernel({g.End(i, effects)}));
+    EXPECT_EQ(status.ok(), state == written) << status;
+  }
+}
+
 TEST(VerifySizeTest, LongChainsOfAfters) {
   RawGraph g;
   const UOp *x = g.Param(0, 1), *zero = g.Int(0), *state = x;
