@@ -88,6 +88,9 @@ class UpperBound {
   Affine WithoutCounter(const Affine& affine, const Atom& counter) {
     Affine result = Affine::Constant(affine.constant);
     Affine last = ranges_.AffineOf(counter.node->source(0)) - Affine::Constant(1);
+    // In a loop that never runs the counter is 0, as everywhere: a bound of -1 would tell accesses
+    // apart that a simpler form of the same positions does not.
+    if (ranges_.Of(counter.node->source(0)).max <= 0) last = Affine::Constant(0);
     for (const Term& term : affine.terms) {
       auto at = std::find(term.atoms.begin(), term.atoms.end(), counter);
       Affine alone;
@@ -230,6 +233,8 @@ IntRange BoundsOf(const Affine& affine, RangeAnalysis& ranges) {
   IntRange bounds;
   std::optional<Int128> high = UpperBound(ranges).Of(affine);
   std::optional<Int128> low = UpperBound(ranges).Of(Affine::Constant(0) - affine);
+  // Only in a loop that never runs; whoever asks in whatever form must get the same answer.
+  if (high.has_value() && low.has_value() && -*low > *high) return IntRange::Full();
   if (high.has_value() && *high < bounds.max) {
     bounds.max = static_cast<int64_t>(std::max<Int128>(*high, bounds.min));
   }

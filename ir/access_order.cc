@@ -179,7 +179,7 @@ const UOp* AccessOrder::FinishReduces() {
 
   if (closers.size() == 1) {
     for (Frame& frame : closed) {
-      Merge(frame.histories, [&](const UOp*) { return closers.front(); });
+      Merge(frame.histories, [&](const UOp*) { return closers.front(); }, {});
     }
     return lost;
   }
@@ -200,34 +200,40 @@ const UOp* AccessOrder::FinishReduces() {
     }
   }
   for (Frame& frame : closed) {
-    Merge(frame.histories, [&](const UOp* node) -> const UOp* {
-      auto it = closer_of.find(node);
-      return it == closer_of.end() ? nullptr : it->second;
-    });
+    Merge(
+        frame.histories,
+        [&](const UOp* node) -> const UOp* {
+          auto it = closer_of.find(node);
+          return it == closer_of.end() ? nullptr : it->second;
+        },
+        closers);
   }
   return lost;
 }
 
-void AccessOrder::Merge(Histories& from, absl::FunctionRef<const UOp*(const UOp*)> closer_of) {
+void AccessOrder::Merge(Histories& from, absl::FunctionRef<const UOp*(const UOp*)> closer_of,
+                        absl::Span<const UOp* const> group) {
   for (auto& [base, history] : from) {
     std::vector<Entry> merged;  // by closer, of which there are few
-    auto entry_of = [&](const UOp* node) -> Entry* {
+    auto entry_of = [&](const UOp* node, absl::Span<const UOp* const> others) -> Entry* {
       const UOp* closer = closer_of(node);
+      for (size_t i = 0; closer == nullptr && i < others.size(); ++i) closer = closer_of(others[i]);
       if (closer == nullptr) return nullptr;
       for (Entry& entry : merged) {
         if (entry.node == closer) return &entry;
       }
       merged.push_back({});
       merged.back().node = closer;
+      merged.back().group.assign(group.begin(), group.end());
       return &merged.back();
     };
     if (history.has_forgotten) {
-      if (Entry* entry = entry_of(history.join)) {
+      if (Entry* entry = entry_of(history.join, {})) {
         entry->loads_anything = entry->stores_anything = true;
       }
     }
     for (const Entry& old : history.entries) {
-      Entry* entry = old.node == nullptr ? nullptr : entry_of(old.node);
+      Entry* entry = old.node == nullptr ? nullptr : entry_of(old.node, old.group);
       if (entry == nullptr) continue;
       entry->loads_anything |= old.loads_anything;
       entry->stores_anything |= old.stores_anything;

@@ -114,6 +114,8 @@ class AccessOrder {
   // An access, or all accesses of a closed loop, which stand for them from then on.
   struct Entry {
     const UOp* node;  // null: a later store stands for it
+    // Of a group of REDUCEs, all of them: `node` may turn out to be one that nothing uses.
+    std::vector<const UOp*> group;
     absl::InlinedVector<Location, 1> locations;
     bool loads_anything = false, stores_anything = false;
   };
@@ -149,7 +151,8 @@ class AccessOrder {
   bool EntryConflicts(const Access& access, const Entry& entry);
   bool JoinAll(const Access& access, AfterOf after_of, Plan* plan);
   void Record(const UOp* node, const Access& access, bool is_ordered);
-  void Merge(Histories& from, absl::FunctionRef<const UOp*(const UOp*)> closer_of);
+  void Merge(Histories& from, absl::FunctionRef<const UOp*(const UOp*)> closer_of,
+             absl::Span<const UOp* const> group);
 
   void StartSearch();
   void Visit(const UOp* node);

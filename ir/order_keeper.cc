@@ -15,75 +15,96 @@ bool IsOrderedAccess(const UOp* node) {
          MayChange(BaseBuffer(node->source(0)));
 }
 
+bool IsOrdered(const UOp* node) { return IsOrderedAccess(node) || IsEffect(node->op()); }
+
 }  // namespace
 
 absl::Status OrderKeeper::Prepare() {
   if (linear_.has_value()) return absl::OkStatus();
   SVOD_ASSIGN_OR_RETURN(linear_, Linearize(root_));
-  absl::flat_hash_set<const UOp*> reads;  // nodes above a read of memory that changes
-  for (const UOp* node : Toposort(root_)) {
+  NodeSet reads;  // nodes above a read of memory that changes
+  for (const Step& step : linear_->steps) {
+    const UOp* node = step.node;
+    if (step.kind != Step::Kind::kCompute) continue;
     bool read = IsOrderedAccess(node);
     for (const UOp* source : node->sources()) read = read || reads.contains(source);
     if (read) reads.insert(node);
     if (read && node->op() == Op::kReduce) ordered_reduces_.insert(node);
-    if (node->op() != Op::kEnd) continue;
-    for (const UOp* effect : node->sources().subspan(1)) listed_in_[effect] = node;
+    if (node->op() == Op::kEnd) {
+      for (const UOp* effect : node->sources().subspan(1)) listed_in_[effect] = node;
+    }
+    if (!IsOrdered(node) && !ordered_reduces_.contains(node)) continue;
+    auto loop = linear_->loop_of.find(node);
+    home_[node] = loop == linear_->loop_of.end() ? nullptr : loop->second;
+    if (IsEffect(node->op())) effects_.push_back(node);
   }
   return absl::OkStatus();
 }
 
-// What `access` comes after, not by way of another such thing: effects, accesses of memory that
-// changes, reductions of those, and the loops around it.
-std::vector<const UOp*> OrderKeeper::Dependences(const UOp* access) const {
-  absl::flat_hash_set<const UOp*> around;
-  auto loop = linear_->loop_of.find(access);
-  if (loop != linear_->loop_of.end()) {
-    const UOp* range = loop->second;
-    while (around.insert(range).second) {
-      auto parent = linear_->parent_loop.find(range);
-      if (parent == linear_->parent_loop.end()) break;
-      range = parent->second;
-    }
+OrderKeeper::NodeSet OrderKeeper::LoopsAround(const UOp* access) const {
+  NodeSet around;
+  for (const UOp* range = home_.find(access)->second; range != nullptr;) {
+    around.insert(range);
+    auto parent = linear_->parent_loop.find(range);
+    range = parent == linear_->parent_loop.end() ? nullptr : parent->second;
   }
+  return around;
+}
+
+// Whether an access or effect stands directly in one of the loops, or in none at all.
+bool OrderKeeper::IsIn(const UOp* node, const NodeSet& loops) const {
+  auto it = home_.find(node);
+  return it != home_.end() && (it->second == nullptr || loops.contains(it->second));
+}
+
+absl::StatusOr<const UOp*> OrderKeeper::Keep(const UOp* old, const UOp* rebuilt,
+                                             const Renewed& renewed) {
+  if (old == rebuilt || !IsOrdered(old)) return rebuilt;
+  SVOD_RETURN_IF_ERROR(Prepare());
+  if (IsOrderedAccess(old)) {
+    SVOD_ASSIGN_OR_RETURN(rebuilt, KeepAccess(old, rebuilt, renewed));
+  }
+  if (old->op() != Op::kSink) home_[rebuilt] = home_[old];
+  return rebuilt;
+}
+
+absl::StatusOr<const UOp*> OrderKeeper::KeepAccess(const UOp* old, const UOp* rebuilt,
+                                                   const Renewed& renewed) {
+  const NodeSet around = LoopsAround(old);
   // An END keeps what it lists, and is kept by what lists it, in their loops.
-  for (auto it = listed_in_.find(access); it != listed_in_.end();
-       it = listed_in_.find(it->second)) {
-    around.erase(it->second->source(0));
+  NodeSet tied;
+  for (auto it = listed_in_.find(old); it != listed_in_.end(); it = listed_in_.find(it->second)) {
+    tied.insert(it->second->source(0));
   }
 
-  std::vector<const UOp*> found;
-  absl::flat_hash_set<const UOp*> seen;
-  std::vector<const UOp*> stack(access->sources().rbegin(), access->sources().rend());
+  // What `old` comes after, not by way of another such thing: accesses and effects in the loops
+  // around it, those loops, and reductions that read memory. Inside of the latter it goes on, as
+  // their loads may be gone from the new ones.
+  std::vector<const UOp*> needed, inside;
+  NodeSet seen;
+  std::vector<const UOp*> stack(old->sources().rbegin(), old->sources().rend());
   while (!stack.empty()) {
     const UOp* node = stack.back();
     stack.pop_back();
     if (!seen.insert(node).second) continue;
-    bool stops = IsEffect(node->op()) || IsOrderedAccess(node) || ordered_reduces_.contains(node) ||
-                 node->op() == Op::kRange;
-    if (!stops) {
-      stack.insert(stack.end(), node->sources().rbegin(), node->sources().rend());
-    } else if (node->op() != Op::kRange || around.contains(node)) {
-      found.push_back(node);
+    if (node->op() == Op::kRange) {
+      if (around.contains(node) && !tied.contains(node)) needed.push_back(node);
+      continue;
     }
+    const bool is_here = IsIn(node, around), stops = is_here && IsOrdered(node);
+    if (is_here) needed.push_back(node);
+    if (!is_here && IsOrderedAccess(node)) inside.push_back(node);
+    if (!stops) stack.insert(stack.end(), node->sources().rbegin(), node->sources().rend());
   }
-  return found;
-}
-
-absl::StatusOr<const UOp*> OrderKeeper::Keep(
-    const UOp* old, const UOp* rebuilt,
-    const absl::flat_hash_map<const UOp*, const UOp*>& renewed) {
-  if (old == rebuilt || !IsOrderedAccess(old)) return rebuilt;
-  SVOD_RETURN_IF_ERROR(Prepare());
-  std::vector<const UOp*> needed = Dependences(old);
   if (needed.empty()) return rebuilt;
 
-  // All that the new access comes after, as far as the next accesses.
-  absl::flat_hash_set<const UOp*> seen;
-  std::vector<const UOp*> stack(rebuilt->sources().begin(), rebuilt->sources().end());
+  // The same of the new access, where what is reached is enough.
+  seen.clear();
+  stack.assign(rebuilt->sources().begin(), rebuilt->sources().end());
   while (!stack.empty()) {
     const UOp* node = stack.back();
     stack.pop_back();
-    if (!seen.insert(node).second || IsEffect(node->op()) || IsOrderedAccess(node)) continue;
+    if (!seen.insert(node).second || (IsOrdered(node) && IsIn(node, around))) continue;
     stack.insert(stack.end(), node->sources().begin(), node->sources().end());
   }
   const UOp* index = rebuilt->source(0);
@@ -92,9 +113,23 @@ absl::StatusOr<const UOp*> OrderKeeper::Keep(
   if (state->op() != Op::kAfter) after = {state};
   const size_t before = after.size();
   for (const UOp* node : needed) {
-    auto it = renewed.find(node);
-    const UOp* now = it == renewed.end() ? node : it->second;
-    if (!seen.contains(now)) after.push_back(now);
+    const UOp* now = renewed.find(node)->second;
+    if (seen.insert(now).second) after.push_back(now);
+  }
+  // A load in a loop that several reductions share may be left to another one of them.
+  for (const UOp* node : inside) {
+    if (seen.contains(renewed.find(node)->second)) continue;
+    const UOp* loop = home_[node];
+    for (auto parent = linear_->parent_loop.find(loop);
+         parent != linear_->parent_loop.end() && !around.contains(parent->second);
+         parent = linear_->parent_loop.find(loop)) {
+      loop = parent->second;
+    }
+    for (const UOp* closer : linear_->closers[loop]) {
+      auto now = renewed.find(closer);
+      bool is_done = now != renewed.end() && now->second != nullptr;
+      if (is_done && seen.insert(now->second).second) after.push_back(now->second);
+    }
   }
   if (after.size() == before) return rebuilt;
 
@@ -104,6 +139,15 @@ absl::StatusOr<const UOp*> OrderKeeper::Keep(
   sources.assign(rebuilt->sources().begin(), rebuilt->sources().end());
   sources[0] = kept_index;
   return context_.Make(rebuilt->op(), rebuilt->dtype(), sources, rebuilt->argument());
+}
+
+bool OrderKeeper::AllPerformed(const UOp* result, const Renewed& renewed) const {
+  std::vector<const UOp*> nodes = Toposort(result);
+  NodeSet performed(nodes.begin(), nodes.end());
+  for (const UOp* effect : effects_) {
+    if (!performed.contains(renewed.find(effect)->second)) return false;
+  }
+  return true;
 }
 
 }  // namespace svod

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ir/check.h"
+#include "ir/evaluate.h"
 #include "ir/order_keeper.h"
 #include "ir/status_macros.h"
 
@@ -77,7 +78,17 @@ const UOp* Match::Make(Op op, std::initializer_list<const UOp*> sources) const {
 
 const UOp* Match::Make(Op op, DType dtype, std::initializer_list<const UOp*> sources) const {
   absl::StatusOr<const UOp*> made = pass_->context.Make(op, dtype, sources);
-  return made.ok() ? *made : nullptr;
+  if (!made.ok()) return nullptr;
+  bool is_constant = IsElementwise(op) && !HasFlag(op, kTranscendental);
+  std::vector<uint64_t> operands;
+  for (const UOp* source : sources) {
+    is_constant = is_constant && IsConst(source);
+    if (is_constant) operands.push_back(source->arg<ConstArgument>().bits);
+  }
+  if (!is_constant) return *made;
+  const UOp* last = *(sources.end() - 1);
+  return pass_->context.Bits((*made)->dtype(),
+                             EvaluateScalar(op, (*made)->dtype(), last->dtype(), operands));
 }
 
 // Matches one pattern. Bit i of `swaps` turns round the operands of its i-th commutative op, so
@@ -199,6 +210,7 @@ class Rewriter {
   // What a kernel is called with stays part of it, used or not: the SINK lists what lost its users.
   absl::StatusOr<const UOp*> KeepInterface(absl::Span<const UOp* const> nodes, const UOp* result) {
     if (result == root_ || root_->op() != Op::kSink) return result;
+    if (!keeper_.AllPerformed(result, final_)) return root_;
     std::vector<const UOp*> now = Toposort(result), lost;
     absl::flat_hash_set<const UOp*> present(now.begin(), now.end());
     // Users first: a CORE_ID that is kept keeps the variables of its launch size.
@@ -284,11 +296,8 @@ class Rewriter {
     if (!changed) return absl::OkStatus();
     SVOD_ASSIGN_OR_RETURN(frame.rebuilt, context_.context.Make(node->op(), node->dtype(), sources_,
                                                                node->argument()));
-    // An expression on its own has no order; only a kernel's accesses do.
-    bool is_access = node->op() == Op::kLoad || node->op() == Op::kStore;
-    if (!is_access || root_->op() != Op::kSink || !originals_.contains(node)) {
-      return absl::OkStatus();
-    }
+    // An expression on its own has no order; only a kernel has.
+    if (root_->op() != Op::kSink || !originals_.contains(node)) return absl::OkStatus();
     SVOD_ASSIGN_OR_RETURN(frame.rebuilt, keeper_.Keep(node, frame.rebuilt, final_));
     return absl::OkStatus();
   }

@@ -69,7 +69,8 @@ inline Pattern Named(const char* name, Pattern pattern) {
 }
 
 // What a rule's function is given: the nodes that the pattern's names met, and the means to make
-// others. A node that cannot be made is null, and so is whatever is made of it.
+// others. A node that cannot be made is null, and so is whatever is made of it. What is made of
+// constants alone is a constant, so that a list of rules ends without fold-constants in it.
 class Match {
  public:
   Match(const UOp* root, PassContext& pass) : root_(root), pass_(&pass) {}

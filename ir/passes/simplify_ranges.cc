@@ -46,12 +46,24 @@ bool IsTrueRange(const Match& m, absl::string_view name) {
 // --- Values that are known
 // ------------------------------------------------------------------------
 
+// A node that has one value but is no constant. The counter of a loop that may run no times counts
+// as 0 only because nobody looks; that it is below the loop's end is worth more, as it may be what
+// shows two accesses apart. So these stay, and whatever is computed from them.
+bool IsLeftAlone(const Match& m, const UOp* node) {
+  bool has_range = node->dtype().is_integer() || node->dtype().is_bool();
+  return has_range && !IsConst(node) && m.ranges().Of(node).is_single();
+}
+
 const UOp* KnownValue(const Match& m) {
   const UOp* root = m.root();
   const DType dtype = root->dtype();
   if (!IsElementwise(root->op()) || !(dtype.is_integer() || dtype.is_bool())) return nullptr;
   IntRange range = m.ranges().Of(root);
-  return range.is_single() ? m.Int(range.min) : nullptr;
+  if (!range.is_single()) return nullptr;
+  for (const UOp* source : root->sources()) {
+    if (IsLeftAlone(m, source)) return nullptr;
+  }
+  return m.Int(range.min);
 }
 
 // The counter of a loop that runs once, or a variable that has one value, as an operand. The RANGE
@@ -65,10 +77,10 @@ const UOp* KnownOperand(const Match& m) {
   std::vector<const UOp*> sources(root->sources().begin(), root->sources().end());
   bool changed = false;
   for (const UOp*& source : sources) {
-    if (source->op() != Op::kRange && source->op() != Op::kDefineVar) continue;
-    IntRange range = m.ranges().Of(source);
-    if (!range.is_single()) continue;
-    source = m.context().Int(source->dtype(), range.min);
+    bool runs_once = source->op() == Op::kRange && IsConstInt(source->source(0), 1);
+    bool is_fixed = source->op() == Op::kDefineVar && m.ranges().Of(source).is_single();
+    if (!runs_once && !is_fixed) continue;
+    source = m.context().Int(source->dtype(), m.ranges().Of(source).min);
     changed = true;
   }
   if (!changed) return nullptr;

@@ -304,7 +304,7 @@ absl::StatusOr<DebugOptions> ParseOne(const char* name, const char* value) {
 
 TEST(DebugOptionsTest, UnsetMeansQuietAndVerified) {
   DebugOptions options = *ParseOne("", nullptr);
-  EXPECT_EQ(options.level, 0);
+  EXPECT_EQ(options.level, -1);
   EXPECT_EQ(options.verify, VerifyLevel::kStages);
   EXPECT_EQ(options.dump_directory + options.trace_file, "");
   EXPECT_FALSE(options.gdb_events || options.perfmap_events);
@@ -312,6 +312,10 @@ TEST(DebugOptionsTest, UnsetMeansQuietAndVerified) {
 
 TEST(DebugOptionsTest, EachVariableIsRead) {
   EXPECT_EQ(ParseOne("SVOD_DEBUG", "5")->level, 5);
+  EXPECT_EQ(ParseOne("SVOD_DEBUG", "0")->level, 0);
+  EXPECT_EQ(ParseOne("HOME", "/h")->home_directory, "/h");
+  EXPECT_EQ(ParseOne("HOME", "/h")->cache_directory, "/h/.cache");
+  EXPECT_EQ(ParseOne("XDG_CACHE_HOME", "/c")->cache_directory, "/c");
   EXPECT_EQ(ParseOne("SVOD_DUMP", "d")->dump_directory, "d");
   EXPECT_EQ(ParseOne("SVOD_VERIFY", "off")->verify, VerifyLevel::kOff);
   EXPECT_EQ(ParseOne("SVOD_VERIFY", "stages")->verify, VerifyLevel::kStages);

@@ -157,6 +157,39 @@ TEST_F(RewriteTest, ReductionOfChangingMemoryStaysBeforeAStore) {
             g.Kernel({used, g.Store(g.After(y, {sum}), g.Int(1), I32(0))}));
 }
 
+TEST_F(RewriteTest, EffectsThatOnlyADroppedLoadPerformedAreKept) {
+  const UOp* y = g.Param(0, 4, Access::kInOut, Scalar::kI32);
+  const UOp* z = g.Param(1, 4, Access::kOut, Scalar::kI32);
+  const UOp* i = g.Range(0, 4);
+  const UOp* set = g.Store(y, i, I32(7));
+  const UOp* read = g.Load(g.After(y, {set}), i);
+  const UOp* use = g.Store(z, i, g.Mul(read, I32(0)));
+  const UOp* kept = g.Store(g.After(z, {read}), i, I32(0));
+  EXPECT_EQ(Simplify(g.Kernel({g.End(i, {use})})), g.Kernel({g.End(i, {kept})}));
+}
+
+TEST_F(RewriteTest, ReductionThatWouldLoseAStoreStays) {
+  const UOp* y = g.Param(0, 4, Access::kInOut, Scalar::kI32);
+  const UOp* z = g.Param(1, 4, Access::kOut, Scalar::kI32);
+  const UOp* i = g.Range(0, 4);
+  const UOp* set = g.Store(y, i, I32(7));
+  const UOp* sum = g.Sum(g.Mul(g.Load(g.After(y, {set}), i), I32(0)), {i});
+  const UOp* sink = g.Kernel({g.Store(z, g.Int(0), sum)});
+  EXPECT_EQ(Simplify(sink), sink);
+}
+
+TEST_F(RewriteTest, StoreBehindAReductionStaysBehindWhatTheReductionRead) {
+  const UOp* y = g.Param(0, 4, Access::kInOut, Scalar::kI32);
+  const UOp* i = g.Range(0, 4);
+  const UOp* first = g.Store(y, g.Int(0), I32(7));
+  const UOp* sum = g.Sum(g.Mul(g.Load(g.After(y, {first}), i), I32(0)), {i});
+  const UOp* second = g.Store(y, g.Int(0), sum);
+  // The reduction no longer reads, but the stores keep their order.
+  const UOp* empty = g.Sum(I32(0), {i});
+  EXPECT_EQ(Simplify(g.Kernel({second})),
+            g.Kernel({g.Store(g.After(y, {first}), g.Int(0), empty)}));
+}
+
 TEST_F(RewriteTest, WhatAKernelIsCalledWithStays) {
   const UOp* x = g.Param(0, 4, Access::kIn, Scalar::kI32);
   const UOp* y = g.Param(1, 4, Access::kOut, Scalar::kI32);
