@@ -14,9 +14,7 @@ namespace svod {
 // A CALL, COPY or CUSTOM_FUNCTION with its buffer operands.
 struct GraphOp {
   struct Operand {
-    const UOp* state;   // as the op names it: a buffer or an AFTER
-    const UOp* buffer;  // the PARAM, BUFFER or BUFFER_VIEW below
-    bool reads = true;
+    const UOp* buffer;  // the PARAM, BUFFER or BUFFER_VIEW below any AFTERs
     bool writes = true;
   };
   const UOp* node;
@@ -37,10 +35,9 @@ std::vector<const UOp*> GraphToposort(const UOp* sink);
 // Bytes of `buffer` at its largest. Errors: InvalidArgument where MaxElements has one.
 absl::StatusOr<int64_t> MaxBytes(const UOp* buffer);
 
-// Where an op reads a state of a buffer and another op writes overlapping bytes on top of that very
-// state, the reader comes first; apart from that and AFTERs, ops stand in topological order.
-// Errors: InvalidArgument for an operand that is no buffer of a graph, a view that leaves its base,
-// and ops that overwrite what each other reads.
+// The ops of a verified graph in topological order. Verification has made sure that AFTERs order
+// whatever conflicts.
+// Errors: InvalidArgument for a view whose largest size leaves its base, or a size beyond measure.
 absl::StatusOr<GraphOps> OrderGraph(const Function& graph);
 
 }  // namespace svod

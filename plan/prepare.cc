@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "ir/ranges.h"
 #include "ir/status_macros.h"
+#include "ir/verify.h"
 #include "plan/graph_order.h"
 #include "plan/plan_builder.h"
 
@@ -38,7 +39,7 @@ absl::StatusOr<GraphOps> SingleKernel(const Function& kernel) {
   GraphOp op{kernel.root, {}, {}};
   for (const UOp* param : ops.buffers) {
     Access access = param->arg<ParamArgument>().access;
-    op.operands.push_back({param, param, access != Access::kOut, access != Access::kIn});
+    op.operands.push_back({param, access != Access::kIn});
   }
   ops.ops.push_back(std::move(op));
   ops.variables = VariablesOf(kernel.root);
@@ -49,10 +50,25 @@ absl::StatusOr<GraphOps> SingleKernel(const Function& kernel) {
 struct Callee {
   const UOp* sink = nullptr;
   std::vector<const UOp*> params;
+  std::vector<int64_t> alignments;  // by parameter [bytes]
   std::vector<RuntimeVar> variables;
   double cost_ns = 0;
   std::shared_ptr<const CompiledKernel> compiled;
 };
+
+// What a kernel's accesses say of their buffers' addresses.
+std::vector<int64_t> Alignments(const UOp* sink, absl::Span<const UOp* const> params) {
+  std::vector<int64_t> alignments;
+  for (const UOp* param : params) alignments.push_back(param->dtype().size_bytes());
+  for (const UOp* node : Toposort(sink)) {
+    if (node->op() != Op::kLoad && node->op() != Op::kStore) continue;
+    const UOp* buffer = BaseBuffer(node->source(0));
+    if (buffer == nullptr || buffer->op() != Op::kParam) continue;
+    int64_t& alignment = alignments[static_cast<size_t>(buffer->arg<ParamArgument>().slot)];
+    alignment = std::max(alignment, node->arg<AlignmentArgument>().bytes);
+  }
+  return alignments;
+}
 
 class Preparer {
  public:
@@ -65,6 +81,7 @@ class Preparer {
         builder_(options.device) {}
 
   absl::StatusOr<ExecutionPlan> Run() {
+    SVOD_RETURN_IF_ERROR(Verify(function_));
     SVOD_ASSIGN_OR_RETURN(graph_,
                           function_.is_kernel() ? SingleKernel(function_) : OrderGraph(function_));
     builder_.KeepProgramOrder();
@@ -113,15 +130,27 @@ class Preparer {
     return node->op() == Op::kSink ? node : node->source(0);
   }
 
+  // The kernel's own function, for messages, or one without notes.
+  Function FunctionOf(const UOp* sink) {
+    for (const Function& function : module_.functions) {
+      if (function.root == sink) return function;
+    }
+    Function bare;
+    bare.root = sink;
+    return bare;
+  }
+
   absl::Status CollectCallees() {
     for (const GraphOp& op : graph_.ops) {
       if (op.node->op() != Op::kCall && op.node->op() != Op::kSink) continue;
       const UOp* sink = SinkOf(op.node);
       if (!callee_of_.try_emplace(sink, callees_.size()).second) continue;
+      if (sink != function_.root) SVOD_RETURN_IF_ERROR(Verify(FunctionOf(sink)));
       Callee callee;
       callee.sink = sink;
       SVOD_ASSIGN_OR_RETURN(callee.params, ParamsOf(sink));
       callee.variables = CollectRuntimeVars(sink);
+      callee.alignments = Alignments(sink, callee.params);
       callee.cost_ns = EstimateCostNs(sink);
       callees_.push_back(std::move(callee));
     }
@@ -188,11 +217,6 @@ class Preparer {
 
   absl::StatusOr<PreparedOp> PrepareOp(const GraphOp& op) {
     if (op.node->op() == Op::kCopy) {
-      DType to = op.operands[0].buffer->dtype(), from = op.operands[1].buffer->dtype();
-      if (to != from) {
-        return Error(op.node, "dtypes differ, got a copy to ", ToString(to), " from ",
-                     ToString(from), ", expected equal");
-      }
       return PreparedOp(PreparedCopy{op.node->id(), IndicesOf(op), {}});
     }
     if (op.node->op() == Op::kCustomFunction) return PrepareCustom(op);
@@ -246,11 +270,6 @@ class Preparer {
 
   absl::StatusOr<PreparedOp> PrepareCall(const GraphOp& op) {
     const Callee& callee = callees_[callee_of_.at(SinkOf(op.node))];
-    if (op.operands.size() != callee.params.size()) {
-      return Error(op.node, "buffers, got ", op.operands.size(), ", expected the ",
-                   callee.params.size(), " parameters of @",
-                   callee.sink->arg<FunctionArgument>().name);
-    }
     PreparedKernel kernel;
     kernel.id = op.node->id();
     kernel.context = module_.context;
@@ -258,23 +277,12 @@ class Preparer {
     kernel.device = options_.device;
     kernel.buffer_indices = IndicesOf(op);
     kernel.runtime_variables = callee.variables;
+    kernel.alignments = callee.alignments;
     kernel.cost_ns = callee.cost_ns;
     SVOD_ASSIGN_OR_RETURN(kernel.fixed_variables, FixedOf(op.node));
-    for (const auto& [name, value] : kernel.fixed_variables) {
-      auto variable = std::find_if(callee.variables.begin(), callee.variables.end(),
-                                   [n = &name](const RuntimeVar& v) { return v.name == *n; });
-      if (variable == callee.variables.end()) {
-        return Error(op.node, "bind ", name, ", which is no variable of @",
-                     callee.sink->arg<FunctionArgument>().name);
-      }
-    }
     for (size_t i = 0; i < callee.params.size(); ++i) {
       const UOp* param = callee.params[i];
       const UOp* buffer = op.operands[i].buffer;
-      if (param->dtype() != buffer->dtype()) {
-        return Error(op.node, "operand ", i, ", got ", ToString(buffer->dtype()), ", expected ",
-                     ToString(param->dtype()));
-      }
       SVOD_ASSIGN_OR_RETURN(int64_t needed, NeededBytes(param, kernel.fixed_variables));
       SVOD_ASSIGN_OR_RETURN(int64_t size_bytes, MaxBytes(buffer));
       if (size_bytes < needed) {
@@ -282,7 +290,6 @@ class Preparer {
                      " bytes, expected at least ", needed);
       }
       kernel.min_bytes.push_back(needed);
-      kernel.alignments.push_back(param->dtype().size_bytes());
       if (op.operands[i].writes) kernel.output_indices.push_back(i);
     }
     return PreparedOp(std::move(kernel));

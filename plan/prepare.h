@@ -42,15 +42,14 @@ struct PrepareOptions {
 
 // The plan of function `name` of `module`; "" means the last graph or, without graphs, the only
 // kernel. A kernel becomes a plan of one launch on its parameters. In a graph, ops come after what
-// their operands' AFTERs name; where accesses conflict beyond that, an op that reads a state of a
-// buffer comes before ops that write on top of that state, and all else keeps the order of the
-// graph's nodes.
+// their operands' AFTERs name; the plan keeps that order as well where accesses conflict because
+// buffers that were bound overlap.
 //
 // Parameters and returned buffers are reported by name with dtype and shape. The plan keeps the
 // module's context alive and needs the module no more.
 // Errors: InvalidArgument for an unknown name, a program that does not verify, operands that do not
-// fit the callee's parameters, and calls that overwrite what each other reads; OutOfRange for
-// variables and binds outside their bounds; what the provider says, with "compiling kernel <name>:
+// fit the callee's parameters at their largest; OutOfRange for variables and binds outside their
+// bounds; what the provider says, with "compiling kernel <name>:
 // " before it, the first by the order of the calls; and those of ExecutionPlanBuilder::Build. Cost:
 // linear in nodes but for hazards, which take a logarithm of the number of byte ranges.
 absl::StatusOr<ExecutionPlan> Prepare(const Module& module, absl::string_view name,
