@@ -113,7 +113,7 @@ class Machine {
   absl::StatusOr<uint32_t> AddSlots(int lanes);
   absl::StatusOr<uint32_t> SlotOf(const UOp* node) const;
   absl::StatusOr<uint32_t> MemoryOf(const UOp* node);
-  absl::Status AddParam(const UOp* param, absl::Span<std::byte> bytes);
+  absl::Status AddParam(const UOp* param, absl::Span<std::byte> bytes, Variables variables);
   absl::Status AddScratch(const UOp* scratch);
   absl::Status RunCore(int64_t max_steps);
   void Access(const Instruction& in);
@@ -150,8 +150,13 @@ absl::StatusOr<uint32_t> Machine::SlotOf(const UOp* node) const {
   return MissingValue(node);
 }
 
-absl::Status Machine::AddParam(const UOp* param, absl::Span<std::byte> bytes) {
-  SVOD_ASSIGN_OR_RETURN(int64_t elements, MaxElements(param));
+absl::Status Machine::AddParam(const UOp* param, absl::Span<std::byte> bytes, Variables variables) {
+  SVOD_RETURN_IF_ERROR(MaxElements(param).status());  // so that the product below fits
+  int64_t elements = 1;
+  for (const UOp* dimension : param->sources()) {
+    SVOD_ASSIGN_OR_RETURN(int64_t size, EvaluateIndex(dimension, variables));
+    elements *= std::max<int64_t>(size, 0);
+  }
   int64_t expected = elements * param->dtype().size_bytes();
   if (static_cast<int64_t>(bytes.size()) < expected) {
     const auto& argument = param->arg<ParamArgument>();
@@ -198,7 +203,9 @@ absl::Status Machine::Load(const UOp* sink, absl::Span<const absl::Span<std::byt
     return absl::InvalidArgumentError(absl::StrCat("evaluate: number of buffers, got ",
                                                    buffers.size(), ", expected ", params.size()));
   }
-  for (size_t i = 0; i < params.size(); ++i) SVOD_RETURN_IF_ERROR(AddParam(params[i], buffers[i]));
+  for (size_t i = 0; i < params.size(); ++i) {
+    SVOD_RETURN_IF_ERROR(AddParam(params[i], buffers[i], options.variables));
+  }
 
   SVOD_ASSIGN_OR_RETURN(LinearKernel linear, Linearize(sink));
   // A reduction starts with the outermost of its loops and folds at the end of the innermost.

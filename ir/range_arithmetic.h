@@ -1,5 +1,5 @@
 // Interval arithmetic of one node: its range from those of its sources.
-// Included by the range analysis only. Must not walk graphs.
+// Included by the range analysis and simplify-ranges. Must not walk graphs.
 #ifndef SVOD_IR_RANGE_ARITHMETIC_H_
 #define SVOD_IR_RANGE_ARITHMETIC_H_
 

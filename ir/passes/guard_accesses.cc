@@ -21,12 +21,32 @@ absl::StatusOr<const UOp*> And(Context& context, const UOp* x, const UOp* y) {
   return context.Make(Op::kAnd, {x, y});
 }
 
+// The elements of a buffer, an expression where a dimension is one.
+absl::StatusOr<const UOp*> SizeOf(Context& context, const UOp* buffer) {
+  if (const auto* scratch = std::get_if<ScratchArgument>(&buffer->argument())) {
+    return context.Index(scratch->size);
+  }
+  const UOp* size = context.Index(1);
+  for (const UOp* dimension : DimensionsOf(buffer)) {
+    if (IsConst(size) && IsConst(dimension)) {
+      size = context.Index(ConstInt(size) * ConstInt(dimension));
+    } else if (IsConstInt(size, 1)) {
+      size = dimension;
+    } else {
+      SVOD_ASSIGN_OR_RETURN(size, context.Make(Op::kMul, {size, dimension}));
+    }
+  }
+  return size;
+}
+
 // The INDEX of `access` with a gate that holds only inside the buffer.
 absl::StatusOr<const UOp*> GuardedIndex(const UOp* access, PassContext& pass) {
   Context& context = pass.context;
   const UOp* index = access->source(0);
   const UOp* position = index->source(1);
-  SVOD_ASSIGN_OR_RETURN(int64_t size, MaxElements(BaseBuffer(index), pass.ranges));
+  // So that the product of the dimensions fits.
+  SVOD_RETURN_IF_ERROR(MaxElements(BaseBuffer(index), pass.ranges).status());
+  SVOD_ASSIGN_OR_RETURN(const UOp* size, SizeOf(context, BaseBuffer(index)));
 
   if (const int lanes = ConsecutiveElements(access); lanes > 1) {
     std::vector<const UOp*> offsets;
@@ -38,7 +58,7 @@ absl::StatusOr<const UOp*> GuardedIndex(const UOp* access, PassContext& pass) {
   const DType dtype = position->dtype();
   IntRange range = pass.ranges.Of(position);
   const UOp* gate = index->num_sources() == 3 ? index->source(2) : nullptr;
-  const bool below = range.min < 0, above = range.max >= size;
+  const bool below = range.min < 0, above = range.max >= pass.ranges.Of(size).min;
   // A position in doubt for another reason than its interval gets both halves.
   if (below || !above) {
     SVOD_ASSIGN_OR_RETURN(const UOp* half,
@@ -46,8 +66,12 @@ absl::StatusOr<const UOp*> GuardedIndex(const UOp* access, PassContext& pass) {
     SVOD_ASSIGN_OR_RETURN(gate, And(context, gate, half));
   }
   if (above || !below) {
-    SVOD_ASSIGN_OR_RETURN(const UOp* half,
-                          context.Make(Op::kCmpLt, {position, context.Int(dtype, size)}));
+    if (IsConst(size)) {
+      size = context.Int(dtype, ConstInt(size));
+    } else if (dtype.is_vector()) {
+      SVOD_ASSIGN_OR_RETURN(size, context.Make(Op::kSplat, dtype, {size}));
+    }
+    SVOD_ASSIGN_OR_RETURN(const UOp* half, context.Make(Op::kCmpLt, {position, size}));
     SVOD_ASSIGN_OR_RETURN(gate, And(context, gate, half));
   }
   return context.Make(Op::kIndex, {index->source(0), index->source(1), gate});

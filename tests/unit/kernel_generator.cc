@@ -51,7 +51,7 @@ class Generator {
 
   void MakeParams() {
     if (random_.OneIn(2)) {
-      int64_t min = random_.Between(-1, 2), max = min + random_.Between(0, 5);
+      int64_t min = random_.Between(0, 2), max = min + random_.Between(0, 5);
       variable_ = b_.Variable("n", min, max);
       kernel_.variables.push_back({"n", random_.Between(min, max)});
     }
@@ -68,7 +68,9 @@ class Generator {
       int64_t size = 1;
       std::vector<const UOp*> shape;
       for (int64_t dim : dims) {
-        shape.push_back(context_->Index(dim));
+        bool is_symbolic = variable_ != nullptr && random_.OneIn(5);
+        if (is_symbolic) dim = kernel_.variables[0].second;
+        shape.push_back(is_symbolic ? variable_ : context_->Index(dim));
         size *= dim;
       }
       const UOp* node = b_.Param(absl::StrCat("p", slot), element, shape, access);

@@ -167,6 +167,37 @@ TEST_F(PipelineTest, VectorAccessesAreGatedLaneByLane) {
 )");
 }
 
+TEST_F(PipelineTest, SymbolicBuffersAreGatedByTheirSizeOfNow) {
+  EXPECT_EQ(After("guard-accesses", R"(kernel @next(%n = define_var "n", min=1, max=9;
+             %y: out f32[%n, 2], %x: f32[%n]) {
+  %i = range %n loop
+  %j = add %i, 1
+  %v = load %x[%j]
+  store %y[%i, 1], %v
+  %w = load %x[%i] : f32x2
+  store %y[0], %w
+  end %i
+})"),
+            R"(kernel @next(%n = define_var "n", min=1, max=9; %y: out f32[%n, 2], %x: f32[%n]) {
+  %0 = stack 0:index, 1:index
+  %1 = splat %n : indexx2
+  %2 = range %n loop
+    %3 = mul %2, 2
+    %4 = add %3, 1
+    %5 = add %2, 1
+    %6 = cmplt %5, %n
+    %7 = load %x[%5], gate=%6
+    store %y[%4], %7
+    %8 = splat %2 : indexx2
+    %9 = add %8, %0
+    %10 = cmplt %9, %1
+    %11 = load %x[%2], gate=%10 : f32x2
+    store %y[0], %11
+  end %2
+}
+)");
+}
+
 TEST_F(PipelineTest, ContractionFusesFloatsOnly) {
   EXPECT_EQ(After("contract-mulacc", R"(kernel @k(%y: out f32[3], %x: f32[3], %z: inout i32[1]) {
   %a = load %x[0]
@@ -233,6 +264,24 @@ TEST_F(PipelineTest, ResultIsReadyForLowering) {
   EXPECT_GT(context.rule_hits["guard-accesses"], 0);
   // Nothing is left to do.
   EXPECT_EQ(*OptimizeKernel(*result, *context_), *result);
+}
+
+TEST_F(PipelineTest, OutsideIsWhatTheVariablesSay) {
+  const UOp* sink = Parse(R"(kernel @next(%n = define_var "n", min=1, max=4;
+             %y: out f32[4], %x: f32[%n]) {
+  %i = range 4 loop
+  %v = load %x[%i]
+  store %y[%i], %v
+  end %i
+})");
+  for (const UOp* root : {sink, *OptimizeKernel(sink, *context_)}) {
+    std::vector<float> x = {1, 2, 3, 4}, y(4, -1);
+    absl::Span<std::byte> buffers[] = {{reinterpret_cast<std::byte*>(y.data()), 16},
+                                       {reinterpret_cast<std::byte*>(x.data()), 16}};
+    std::pair<std::string, int64_t> variables[] = {{"n", 2}};
+    ASSERT_TRUE(Evaluate(root, buffers, {.variables = variables}).ok());
+    EXPECT_THAT(y, ElementsAre(1, 2, 0, 0));
+  }
 }
 
 TEST_F(PipelineTest, ContractionIsAnOption) {
