@@ -181,33 +181,46 @@ bool KernelBuilder::AdmitEffects(absl::Span<const UOp* const> effects) {
   return true;
 }
 
-bool KernelBuilder::CheckAllPerformed(absl::string_view by) {
+// Whether `effects` is complete: all that is left over goes into it, or is an error.
+bool KernelBuilder::CompleteEffects(absl::Span<const UOp* const> given,
+                                    std::vector<const UOp*>* effects) {
+  if (!AdmitEffects(given)) return false;
+  effects->insert(effects->end(), given.begin(), given.end());
+  if (!given.empty()) return true;
+  for (const UOp* effect : order_.PendingEffects()) {
+    if (!IsEffect(effect->op())) {
+      FailInvalid("reduce: its loop stores, but nothing uses its value", effect);
+      return false;
+    }
+    effects->push_back(effect);
+  }
+  return true;
+}
+
+// Takes up what `closer`, an END or SINK, performs; nothing may be left.
+bool KernelBuilder::PerformAll(const UOp* closer) {
+  order_.TakeUp(closer);
   std::vector<const UOp*> lost = order_.PendingEffects();
   if (lost.empty()) return true;
-  Op op = lost.front()->op();
-  FailInvalid(
-      op == Op::kReduce
-          ? absl::StrCat("reduce: its loop stores, but nothing uses its value")
-          : absl::StrCat(InfoOf(op).text, ": not performed, expected among those of the ", by),
-      lost.front());
+  FailInvalid(absl::StrCat(InfoOf(lost.front()->op()).text,
+                           ": not performed, expected among the effects of the ",
+                           InfoOf(closer->op()).text),
+              lost.front());
   return false;
 }
 
 const UOp* KernelBuilder::End(const UOp* range, absl::Span<const UOp* const> effects) {
-  if (!FinishReduces() || !AdmitEffects(effects)) return nullptr;
+  if (!FinishReduces()) return nullptr;
   if (order_.num_open() == 0 || order_.open_range(order_.num_open() - 1) != range) {
     return FailInvalid("end: its range is not the innermost open loop, expected that");
   }
   std::vector<const UOp*> sources = {range};
-  std::vector<const UOp*> pending;
-  if (effects.empty()) pending = order_.PendingEffects();
-  absl::Span<const UOp* const> body = effects.empty() ? pending : effects;
-  if (body.empty()) return FailInvalid("end: its loop has no effect, expected a store in it");
-  sources.insert(sources.end(), body.begin(), body.end());
+  if (!CompleteEffects(effects, &sources)) return nullptr;
+  if (sources.size() == 1) {
+    return FailInvalid("end: its loop has no effect, expected a store in it");
+  }
   const UOp* end = MakeNode(Op::kEnd, DType(), sources, {});
-  if (end == nullptr) return nullptr;
-  order_.TakeUp(end);
-  if (!CheckAllPerformed("end")) return nullptr;
+  if (end == nullptr || !PerformAll(end)) return nullptr;
   order_.Close({range}, end);
   return end;
 }
@@ -377,14 +390,10 @@ absl::StatusOr<const UOp*> KernelBuilder::Finish(absl::Span<const UOp* const> ef
          order_.open_range(order_.num_open() - 1));
     return status_;
   }
-  if (!AdmitEffects(effects)) return status_;
-  std::vector<const UOp*> pending;
-  if (effects.empty()) pending = order_.PendingEffects();
-  absl::Span<const UOp* const> sources = effects.empty() ? pending : effects;
+  std::vector<const UOp*> sources;
+  if (!CompleteEffects(effects, &sources)) return status_;
   const UOp* sink = MakeNode(Op::kSink, DType(), sources, FunctionArgument{true, name_, opts});
-  if (sink == nullptr) return status_;
-  order_.TakeUp(sink);
-  if (!CheckAllPerformed("sink")) return status_;
+  if (sink == nullptr || !PerformAll(sink)) return status_;
   for (const UOp* param : params_) {
     if (order_.IsTakenUp(param)) continue;
     FailInvalid("param: never used, expected a load or store of it", param);

@@ -99,7 +99,8 @@ class KernelBuilder {
   bool AdmitAll(absl::Span<const UOp* const> nodes);
   bool AdmitForeign(const UOp* node);
   bool AdmitEffects(absl::Span<const UOp* const> effects);
-  bool CheckAllPerformed(absl::string_view by);
+  bool CompleteEffects(absl::Span<const UOp* const> given, std::vector<const UOp*>* effects);
+  bool PerformAll(const UOp* closer);
   const UOp* Scratch(Op op, DType element, int64_t size, int64_t id);
   const UOp* Flatten(const UOp* buffer, absl::Span<const UOp* const> position);
   const UOp* MakeAccess(Op op, DType dtype, const UOp* buffer, const UOp* position,
