@@ -142,6 +142,7 @@ class AccessOrder {
     std::vector<const UOp*> effects;
   };
 
+  static absl::uint128 Bit(int depth) { return absl::uint128(1) << depth; }
   const Info* Find(const UOp* node) const;
   Info* Find(const UOp* node) { return const_cast<Info*>(std::as_const(*this).Find(node)); }
   uint32_t NumberOf(const UOp* node) const;  // from 1 on in the order of noting; 0: not noted

@@ -150,10 +150,8 @@ class LineChooser {
     const UOp* state = index->source(0);
     const UOp* base = BaseBuffer(state);
     bool is_load = node->op() == Op::kLoad;
-    DType value = is_load ? node->dtype() : node->source(1)->dtype();
-    bool is_wide = !base->dtype().is_vector() && !index->source(1)->dtype().is_vector();
     AccessOrder::Access access{base, index, node->num_sources() > 1 ? node->source(1) : nullptr,
-                               is_wide ? value.lanes : 1, !is_load};
+                               ConsecutiveElements(node), !is_load};
     order_.FinishReduces();
     PrintLine line{node, depth()};
     line.buffer = base;
