@@ -1,6 +1,7 @@
 // Where accesses lie in their buffers: IsInBounds and MayOverlap of ranges.h.
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "ir/ranges.h"
 
@@ -274,6 +275,12 @@ bool IsInBounds(const UOp* index, int lanes, RangeAnalysis& ranges) {
 
 bool MayOverlap(const UOp* index_a, int lanes_a, const UOp* index_b, int lanes_b,
                 RangeAnalysis& ranges) {
+  // In a loop that never runs anything can be proved: let the answer not hang on who comes first.
+  const Hash128 &hash_a = index_a->source(1)->hash(), &hash_b = index_b->source(1)->hash();
+  if (std::pair(hash_b.high, hash_b.low) < std::pair(hash_a.high, hash_a.low)) {
+    std::swap(index_a, index_b);
+    std::swap(lanes_a, lanes_b);
+  }
   int span_a = SpanOf(index_a, lanes_a), span_b = SpanOf(index_b, lanes_b);
   IntRange a = ElementsOf(index_a, span_a, ranges), b = ElementsOf(index_b, span_b, ranges);
   if (a.max < b.min || b.max < a.min) return false;

@@ -19,6 +19,14 @@ bool NeverChanges(const UOp* base) {
   return base->op() == Op::kParam && base->arg<ParamArgument>().access == Access::kIn;
 }
 
+// An order that does not hang on that of the statements: printing may exchange independent ones.
+template <typename Iterator>
+void SortByContent(Iterator begin, Iterator end) {
+  std::sort(begin, end, [](const UOp* a, const UOp* b) {
+    return std::pair(a->hash().high, a->hash().low) < std::pair(b->hash().high, b->hash().low);
+  });
+}
+
 struct Position {
   const UOp* base;  // null: the offset alone
   int64_t offset;
@@ -102,7 +110,6 @@ AccessOrder::Plan AccessOrder::PlanAccess(const Access& access, AfterOf after_of
     }
     is_exact = plan.after.size() <= kMaxAfter;
   }
-  std::reverse(plan.after.begin(), plan.after.end());
   if (!is_exact || plan.after.size() > kMaxAfter) {
     if (!JoinAll(access, after_of, &plan)) return plan;
     for (const auto& [frame, join] : plan.joins) {
@@ -111,6 +118,7 @@ AccessOrder::Plan AccessOrder::PlanAccess(const Access& access, AfterOf after_of
     loops |= LoopsOf(plan.state);
     for (const UOp* node : plan.after) loops |= LoopsOf(node);
   }
+  SortByContent(plan.after.begin(), plan.after.end());
   for (int depth = 0; depth < num_open(); ++depth) {
     if ((loops & Bit(depth)) == 0) plan.after.push_back(open_range(depth));
   }
@@ -133,6 +141,7 @@ bool AccessOrder::JoinAll(const Access& access, AfterOf after_of, Plan* plan) {
       if (entry.node != nullptr && seen.insert(entry.node).second) sources.push_back(entry.node);
     }
     if (sources.size() == 1) continue;
+    SortByContent(sources.begin() + 1, sources.end());
     join = after_of(sources);
     if (join == nullptr) {
       plan->ok = false;

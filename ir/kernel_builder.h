@@ -49,6 +49,7 @@ class KernelBuilder {
   // Opens a loop; statements up to End are its body. Axes are 0, 1, 2, ... unless told.
   const UOp* Range(const UOp* end, AxisKind kind = AxisKind::kLoop, int64_t axis = -1);
   const UOp* Range(int64_t end, AxisKind kind = AxisKind::kLoop);
+  const UOp* Range(int end, AxisKind kind = AxisKind::kLoop) { return Range(int64_t{end}, kind); }
   // Closes the innermost open loop, which must be `range`. Empty `effects` mean every store and
   // closed loop of the body that no other effect takes up; a list must take up all of them.
   const UOp* End(const UOp* range, absl::Span<const UOp* const> effects = {});
