@@ -138,71 +138,75 @@ const UOp* AccessOrder::FinishReduces() {
     if (lost != before && closer->op() == Op::kReduce) AddEffect(closer);
   }
 
-  if (closers.size() == 1) {
-    for (Frame& frame : closed) {
-      Merge(frame.histories, [&](const UOp*) { return closers.front(); }, {});
-    }
-    return lost;
-  }
-  // Each access is known by the first reduce that depends on it; one without is never performed.
+  bool has_accesses = std::any_of(closed.begin(), closed.end(),
+                                  [](const Frame& frame) { return !frame.histories.empty(); });
+  if (!has_accesses) return lost;
+  // Each access is known by the first closer that depends on it; one without is never performed.
   absl::flat_hash_map<const UOp*, const UOp*> closer_of;
   uint32_t oldest = NumberOf(closed.back().range);
+  bool is_end = closers.front()->op() == Op::kEnd;  // which takes up what it depends on
   std::vector<const UOp*> stack;
-  for (const UOp* closer : closers) {
-    stack.push_back(closer);
-    while (!stack.empty()) {
-      const UOp* node = stack.back();
-      stack.pop_back();
-      for (const UOp* source : node->sources()) {
-        if (NumberOf(source) > oldest && closer_of.try_emplace(source, closer).second) {
-          stack.push_back(source);
-        }
+  if (!is_end) stack.assign(closers.rbegin(), closers.rend());
+  for (const UOp* closer : closers) closer_of[closer] = closer;
+  while (!stack.empty()) {
+    const UOp* node = stack.back();
+    stack.pop_back();
+    const UOp* closer = closer_of[node];
+    for (const UOp* source : node->sources()) {
+      if (NumberOf(source) > oldest && closer_of.try_emplace(source, closer).second) {
+        stack.push_back(source);
       }
     }
   }
   for (Frame& frame : closed) {
-    Merge(
-        frame.histories,
-        [&](const UOp* node) -> const UOp* {
-          auto it = closer_of.find(node);
-          return it == closer_of.end() ? nullptr : it->second;
-        },
-        closers);
+    Merge(frame.histories, closers, [&](const UOp* node) -> const UOp* {
+      // What a reduce stands for, its fellows may perform.
+      auto group = reduce_groups_.find(node);
+      absl::Span<const UOp* const> members(&node, 1);
+      if (group != reduce_groups_.end()) members = group->second;
+      for (const UOp* member : members) {
+        if (is_end && IsTakenUp(member)) return closers.front();
+        auto it = closer_of.find(member);
+        if (it != closer_of.end()) return it->second;
+      }
+      return nullptr;
+    });
+  }
+  if (closers.size() > 1) {
+    for (const UOp* closer : closers) reduce_groups_[closer] = closers;
   }
   return lost;
 }
 
-void AccessOrder::Merge(Histories& from, absl::FunctionRef<const UOp*(const UOp*)> closer_of,
-                        absl::Span<const UOp* const> group) {
+void AccessOrder::Merge(Histories& from, absl::Span<const UOp* const> closers,
+                        absl::FunctionRef<const UOp*(const UOp*)> closer_of) {
   for (auto& [base, history] : from) {
     std::vector<Entry> merged;  // by closer, of which there are few
-    auto entry_of = [&](const UOp* node, absl::Span<const UOp* const> others) -> Entry* {
-      const UOp* closer = closer_of(node);
-      for (size_t i = 0; closer == nullptr && i < others.size(); ++i) closer = closer_of(others[i]);
-      if (closer == nullptr) return nullptr;
+    auto entry_of = [&](const UOp* closer) -> Entry& {
       for (Entry& entry : merged) {
-        if (entry.node == closer) return &entry;
+        if (entry.node == closer) return entry;
       }
       merged.push_back({});
       merged.back().node = closer;
-      merged.back().group.assign(group.begin(), group.end());
-      return &merged.back();
+      return merged.back();
     };
     if (history.has_forgotten) {
-      if (Entry* entry = entry_of(history.join, {})) {
-        entry->loads_anything = entry->stores_anything = true;
+      for (const UOp* closer : closers) {
+        Entry& entry = entry_of(closer);
+        entry.loads_anything = entry.stores_anything = true;
       }
     }
     for (const Entry& old : history.entries) {
-      Entry* entry = old.node == nullptr ? nullptr : entry_of(old.node, old.group);
-      if (entry == nullptr) continue;
-      entry->loads_anything |= old.loads_anything;
-      entry->stores_anything |= old.stores_anything;
+      const UOp* closer = old.node == nullptr ? nullptr : closer_of(old.node);
+      if (closer == nullptr) continue;
+      Entry& entry = entry_of(closer);
+      entry.loads_anything |= old.loads_anything;
+      entry.stores_anything |= old.stores_anything;
       for (const Location& location : old.locations) {
-        bool& anything = location.is_store ? entry->stores_anything : entry->loads_anything;
+        bool& anything = location.is_store ? entry.stores_anything : entry.loads_anything;
         if (anything) continue;
-        if (entry->locations.size() < kMaxLocations) {
-          entry->locations.push_back(location);
+        if (entry.locations.size() < kMaxLocations) {
+          entry.locations.push_back(location);
         } else {
           anything = true;
         }

@@ -25,6 +25,8 @@ namespace svod {
 // An access comes after every earlier access of its buffer which may touch the same element, where
 // one of the two is a store and no path of sources leads from the later to the earlier. An access
 // of a buffer that may change also names each open loop that it would not depend on otherwise.
+// Accesses are named in an order of their content, then loops from the outermost in, so that the
+// AFTER is the same when independent statements change places.
 // Cost: constant per statement, on average. Where exactness would cost more (very many accesses
 // that may all touch one another), accesses are ordered that need not be, by a join: an AFTER of
 // everything so far. The order of the statements always satisfies what is added.
@@ -114,8 +116,6 @@ class AccessOrder {
   // An access, or all accesses of a closed loop, which stand for them from then on.
   struct Entry {
     const UOp* node;  // null: a later store stands for it
-    // Of a group of REDUCEs, all of them: `node` may turn out to be one that nothing uses.
-    std::vector<const UOp*> group;
     absl::InlinedVector<Location, 1> locations;
     bool loads_anything = false, stores_anything = false;
   };
@@ -152,8 +152,8 @@ class AccessOrder {
   bool EntryConflicts(const Access& access, const Entry& entry);
   bool JoinAll(const Access& access, AfterOf after_of, Plan* plan);
   void Record(const UOp* node, const Access& access, bool is_ordered);
-  void Merge(Histories& from, absl::FunctionRef<const UOp*(const UOp*)> closer_of,
-             absl::Span<const UOp* const> group);
+  void Merge(Histories& from, absl::Span<const UOp* const> closers,
+             absl::FunctionRef<const UOp*(const UOp*)> closer_of);
 
   void StartSearch();
   void Visit(const UOp* node);
@@ -166,6 +166,7 @@ class AccessOrder {
   // The loops of the last Close, while REDUCEs may join.
   std::vector<const UOp*> reduces_;
   std::vector<Frame> reduced_;
+  absl::flat_hash_map<const UOp*, std::vector<const UOp*>> reduce_groups_;  // of several, closed
   std::vector<std::pair<uint32_t, uint32_t>> heap_;  // to be expanded: last access, number
   uint32_t search_ = 0;
   Credits credits_;
