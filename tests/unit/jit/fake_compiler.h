@@ -1,4 +1,4 @@
-// A compiler that makes kernels without lowering anything, for tests of the kernel cache.
+// What the tests of the kernel cache share: small kernels, and a compiler that lowers nothing.
 #ifndef SVOD_TESTS_UNIT_JIT_FAKE_COMPILER_H_
 #define SVOD_TESTS_UNIT_JIT_FAKE_COMPILER_H_
 

@@ -1,8 +1,8 @@
-// The kernel cache asked by many threads at once.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <random>
 #include <string>
 #include <thread>
