@@ -1,5 +1,6 @@
 #include "jit/orc_session.h"
 
+#include <algorithm>
 #include <deque>
 #include <mutex>
 #include <utility>
@@ -120,6 +121,7 @@ struct OrcSession::State {
   std::unique_ptr<orc::LLJIT> jit;     // goes before the memory
   mutable std::mutex mutex;
   std::deque<Shelf> shelves;
+  int64_t num_released = 0;  // since dead names were last cleared
 
   Shelf* Reserve(const std::string& entry) {
     std::lock_guard<std::mutex> lock(mutex);
@@ -133,8 +135,18 @@ struct OrcSession::State {
   }
 
   void Release(Shelf* shelf, const std::string& entry) {
-    std::lock_guard<std::mutex> lock(mutex);
-    shelf->entries.erase(entry);
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      shelf->entries.erase(entry);
+      // ORC keeps the names of removed symbols until told. Telling it walks over all names, so it
+      // waits until as many may be dead as are alive.
+      constexpr int64_t kFewest = 512;
+      int64_t alive = 0;
+      for (const Shelf& each : shelves) alive += static_cast<int64_t>(each.entries.size());
+      if (++num_released < std::max(kFewest, alive)) return;
+      num_released = 0;
+    }
+    jit->getExecutionSession().getSymbolStringPool()->clearDeadEntries();
   }
 };
 
