@@ -100,16 +100,28 @@ Value DecomposeExp(Value x) {
   return ScaleByPowerOfTwo(Fma(Fma(ExpTail(r), r, 1.0), r, 1.0), bits);
 }
 
-// 2^r on |r| <= 0.5005. Degree 6 for f32, 2^-28.0; 11 for f64, 2^-57.3.
-Value Exp2Polynomial(Value r) {
+// 2^r = 1 + r c + r^2 Exp2Tail(r) on |r| <= 0.5005. Degree 6 for f32, 2^-28.0; 11 for f64, 2^-57.3.
+double Exp2Linear(DType dtype) {
+  return dtype.scalar == Scalar::kF32 ? 0x1.62e43p-1 : 0x1.62e42fefa39efp-1;
+}
+
+Value Exp2Tail(Value r) {
   if (r.dtype().scalar == Scalar::kF32) {
-    return Polynomial(r, {0x1.3fad5cp-13, 0x1.5f0ca8p-10, 0x1.3b3096p-7, 0x1.c6af74p-5,
-                          0x1.ebfbd8p-3, 0x1.62e43p-1, 1.0});
+    return Polynomial(
+        r, {0x1.3fad5cp-13, 0x1.5f0ca8p-10, 0x1.3b3096p-7, 0x1.c6af74p-5, 0x1.ebfbd8p-3});
   }
   return Polynomial(
       r, {0x1.e96c003b960d1p-32, 0x1.e61da9b910f7p-28, 0x1.b52527b1d38d8p-24, 0x1.62bfc627a96fap-20,
           0x1.ffcbfc6419472p-17, 0x1.4309130f7bdb7p-13, 0x1.5d87fe789f11dp-10, 0x1.3b2ab6fb9fd79p-7,
-          0x1.c6b08d704a12ap-5, 0x1.ebfbdff82c5a6p-3, 0x1.62e42fefa39efp-1, 1.0});
+          0x1.c6b08d704a12ap-5, 0x1.ebfbdff82c5a6p-3});
+}
+
+Value Exp2Polynomial(Value r) { return Fma(Fma(Exp2Tail(r), r, Exp2Linear(r.dtype())), r, 1.0); }
+
+// The part beyond r c is small enough for its roundings and r_low to vanish in it.
+Value Exp2Polynomial(Value r, Value r_low) {
+  const double linear = Exp2Linear(r.dtype());
+  return Fma(r, linear, Fma(r * r, Exp2Tail(r), r_low * linear)) + 1.0;
 }
 
 Value DecomposeExp2(Value x) {

@@ -59,14 +59,15 @@ ExpReduction ReduceExpOfMulAcc(Value a, Value b, double c);
 // (e^r - 1 - r) / r^2 for such an r.
 Value ExpTail(Value r);
 
-// 2^r for |r| <= 1/2 and a hair.
+// 2^(r + r_low) for |r| <= 1/2 and a hair; |r_low| is below the last place of r.
 Value Exp2Polynomial(Value r);
+Value Exp2Polynomial(Value r, Value r_low);
 
 // |magnitude| with the sign of x. `magnitude` is not negative.
 Value WithSignOf(Value magnitude, Value x);
 
-// x = 2^exponent (1 + fraction) with 1 + fraction in [sqrt(1/2), sqrt(2)), both floats of x's
-// dtype. For positive finite x; anything for others.
+// x = 2^exponent (1 + fraction) with 1 + fraction in [2/3, 4/3), both floats of x's dtype, for
+// positive finite x; anything for others.
 struct SplitFloat {
   Value exponent;
   Value fraction;

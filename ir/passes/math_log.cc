@@ -14,27 +14,38 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-// log(1 + f) = f + tail for the fractions that SplitExponent gives; gives tail + addend.
-//   f32: f^2 times a polynomial; degree 10 in all, 2^-27.6.
-//   f64: with s = f / (2 + f) it is 2 atanh(s) - f (Tang, "Table-driven implementation of the
-//        logarithm function in IEEE floating-point arithmetic", 1990; fdlibm adds the f^2/2):
-//        -f^2/2 + s (f^2/2 + R(s^2)), R of degree 7 in s^2, 2^-57.6 of the whole.
+// For f64, log(1 + f) - f = s rest - half_square with s = f / (2 + f): 2 atanh(s) by Tang, "Table-
+// driven implementation of the logarithm function in IEEE floating-point arithmetic", 1990, with
+// f^2/2 taken out as in fdlibm. rest is f^2/2 + R(s^2), R of degree 8 in s^2, 2^-60.8 of the whole.
+struct LogParts {
+  Value s;
+  Value rest;
+  Value half_square;
+};
+
+LogParts LogPartsOf(Value f) {
+  Value s = f / (f + 2.0);
+  Value z = s * s;
+  Value r = z * Polynomial(z, {0x1.16e404dc086b1p-3, 0x1.0e821e3e46114p-3, 0x1.3b2a64928ee7cp-3,
+                               0x1.745ca8007b58ap-3, 0x1.c71c72f00d137p-3, 0x1.24924923cdbe1p-2,
+                               0x1.999999999ap-2, 0x1.5555555555555p-1});
+  Value half_square = f * 0.5 * f;
+  return {s, half_square + r, half_square};
+}
+
+// log(1 + f) - f + addend for the fractions that SplitExponent gives. For f32 log(1 + f) - f is f^2
+// times a polynomial; degree 10 in all, 2^-27.6.
 Value AddLogTail(Value f, Value addend) {
   if (f.dtype().scalar == Scalar::kF32) {
     Value q = Polynomial(f, {-0x1.06cdfap-3, 0x1.1ec6e2p-3, -0x1.f3a7dep-4, 0x1.1ec0dp-3,
                              -0x1.559802p-3, 0x1.99d1c6p-3, -0x1.ffff14p-3, 0x1.555502p-2, -0.5});
     return Fma(f * f, q, addend);
   }
-  Value s = f / (f + 2.0);
-  Value z = s * s;
-  Value r = z * Polynomial(z, {0x1.2b5b8533c9337p-3, 0x1.39fe212ae99bap-3, 0x1.7462b661a6689p-3,
-                               0x1.c71c62e0b72cbp-3, 0x1.2492492df3035p-2, 0x1.9999999995303p-2,
-                               0x1.5555555555558p-1});
-  Value half_square = f * 0.5 * f;
-  return Fma(s, half_square + r, addend - half_square);
+  auto [s, rest, half_square] = LogPartsOf(f);
+  return Fma(s, rest, addend - half_square);
 }
 
-// log2(1 + f) = f / ln 2 + tail, likewise. f32: degree 10, 2^-27.5.
+// log2(1 + f) - f / ln 2 + addend, likewise. f32: degree 10, 2^-27.5.
 Value AddLog2Tail(Value f, Value addend) {
   if (f.dtype().scalar == Scalar::kF32) {
     Value q =
@@ -42,7 +53,9 @@ Value AddLog2Tail(Value f, Value addend) {
                        0x1.279f9p-2, -0x1.715404p-2, 0x1.ec7024p-2, -0x1.715476p-1});
     return Fma(f * f, q, addend);
   }
-  return Fma(AddLogTail(f, f.Literal(-0.0)), 0x1.71547652b82fep+0, addend);
+  const double log2_e = 0x1.71547652b82fep+0;
+  auto [s, rest, half_square] = LogPartsOf(f);
+  return Fma(s * rest, log2_e, Fma(half_square, -log2_e, addend));
 }
 
 // The results that arithmetic does not give: log 0 = -inf, of a negative number or NaN NaN, of inf
@@ -68,19 +81,19 @@ TwoSumResult FastTwoSum(Value a, Value b) {
 // What Split's float of the exponent field is beyond the exponent.
 double BiasOf(DType dtype) { return dtype.scalar == Scalar::kF32 ? 127 : 0x1p52 + 1023; }
 
+// 2/3 becomes the point where the exponent field steps, and k plus the bias what it holds.
 SplitFloat Split(Value x, Value bias) {
   if (x.dtype().scalar == Scalar::kF32) {
-    // 2/3 becomes the point where the exponent field steps, k + 127 what it holds.
     const int64_t two_thirds = 0x3f2aaaab;
     Value offset = x.BitsAs(Scalar::kI32) + (0x3f800000 - two_thirds);
     Value m = ((offset & 0x7fffff) + two_thirds).BitsAs(Scalar::kF32);
     return {(offset >> 23).CastTo(Scalar::kF32) - bias, m - 1.0};
   }
-  const int64_t sqrt_half = 0x3fe6a09e667f3bcd;
-  Value offset = x.BitsAs(Scalar::kI64) + (0x3ff0000000000000 - sqrt_half);
+  const int64_t two_thirds = 0x3fe5555555555555;
+  Value offset = x.BitsAs(Scalar::kI64) + (0x3ff0000000000000 - two_thirds);
   // Or-ing a small integer into the bits of 2^52 converts it to f64 without AVX-512's conversion.
   Value biased = ((offset >> 52) | 0x4330000000000000).BitsAs(Scalar::kF64);
-  Value m = ((offset & 0xfffffffffffff) + sqrt_half).BitsAs(Scalar::kF64);
+  Value m = ((offset & 0xfffffffffffff) + two_thirds).BitsAs(Scalar::kF64);
   return {biased - bias, m - 1.0};
 }
 

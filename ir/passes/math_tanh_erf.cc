@@ -43,11 +43,11 @@ Value DecomposeTanh(Value x) {
 // c + u q(u) with u = |x| - c0. The point c0 is chosen such that c = log(erfc(c0)) is a short
 // number: the largest error of the sum, where erfc is largest, would be the rounding of c.
 //   f32: P of degree 6 in x^2, 2^-29.9; L of degree 6 up to 4, which leaves 2^-27.9 of the result.
-//   f64: P of degree 11, 2^-55.9; L of degree 17 up to 6, 2^-56.6.
+//   f64: P of degree 11, 2^-55.9; L of degree 18 up to 6, 2^-57.9.
 Value DecomposeErf(Value x) {
   const bool is_f32 = x.dtype().scalar == Scalar::kF32;
-  const double middle = is_f32 ? 0x1.c3d814p-1 : 0x1.0000000034ccap+0;
-  const double log_at_middle = is_f32 ? -0x1.8d16p0 : -0x1.d97fbf28358p0;
+  const double middle = is_f32 ? 0x1.c3d814p-1 : 0x1.c0000000a8deep-1;
+  const double log_at_middle = is_f32 ? -0x1.8d16p0 : -0x1.88672eaa808p0;
   const double largest = is_f32 ? 4 : 6;  // erf rounds to 1 from 3.84 and 5.87 on
   Value square = x * x;
   Value p = is_f32
@@ -65,12 +65,12 @@ Value DecomposeErf(Value x) {
   Value q =
       is_f32 ? Polynomial(u, {0x1.a452cp-13, -0x1.09860cp-9, 0x1.6c6572p-7, -0x1.7cf26p-5,
                               -0x1.a7bbbcp-1, -0x1.38a86p1})
-             : Polynomial(u, {-0x1.5a70ffaa957c5p-38, 0x1.0937065713256p-33, -0x1.6e11b2c97cb22p-30,
-                              0x1.274217f253e45p-27, -0x1.21528585006a9p-25, 0x1.f924b0c3a2884p-25,
-                              0x1.b473ea81115ccp-23, -0x1.1dd66dced0497p-19, 0x1.446f7c4d8c4bap-17,
-                              -0x1.c84a6c4fc50cp-16, 0x1.b9291ee99aba7p-16, 0x1.f1b0888d9940dp-13,
-                              -0x1.033f5b2c6ddabp-9, 0x1.48c9d38cbca8dp-7, -0x1.5477f099d5825p-5,
-                              -0x1.afabc11a37c2ep-1, -0x1.51c9b00098a65p1});
+             : Polynomial(u, {0x1.96746259dff69p-40, -0x1.6d03d8c13dc05p-35, 0x1.2f75a93adb599p-31,
+                              -0x1.3562ce6fb2d3cp-28, 0x1.acc2b4dca90adp-26, -0x1.9e6d2da81add6p-24,
+                              0x1.005e3072c7318p-22, -0x1.2b1715a038b3ep-23, -0x1.116491b9c23c5p-19,
+                              0x1.981a20b867298p-17, -0x1.4a4b8b5ef67fdp-15, 0x1.f1561d89eb1e9p-15,
+                              0x1.a51399bc59c3ep-13, -0x1.19049abac60fp-9, 0x1.730b0e9c06a3bp-7,
+                              -0x1.802c27933713dp-5, -0x1.a730790b64dfcp-1, -0x1.3711709c5d7e8p1});
   auto [bits, r] = ReduceExpOfMulAcc(u, q, log_at_middle);
   Value complement = Fma(Fma(ExpTail(r), r, 1.0), r, 1.0);
   Value large = Fma(-complement, PowerOfTwo(bits), 1.0);
