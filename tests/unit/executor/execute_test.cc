@@ -50,6 +50,7 @@ TEST(Execute, E1LevelsAreBarriers) {
 
 absl::Status RecordCall(const CustomCall& call, int64_t tag) {
   auto* trace = reinterpret_cast<Trace*>(call.buffers[0].data());
+  if (trace == nullptr) return absl::InternalError("the trace has no memory");
   void* buffers[] = {trace};
   int64_t variables[] = {tag, 0, 0};
   RecordKernel(buffers, variables, 0, nullptr);
