@@ -34,8 +34,8 @@ struct EvaluateOptions {
 };
 
 // Runs a kernel on memory: buffers[slot] holds the PARAM of that slot, at least as many elements as
-// its dimensions say for these variables; what lies beyond those is outside. All stages of a kernel can be run, REDUCE and
-// transcendentals included. Choices that machine code shares:
+// its dimensions say for these variables; what lies beyond those is outside. All stages of a kernel
+// can be run, REDUCE and transcendentals included. Choices that machine code shares:
 //   A bool in memory is true when its byte is not 0; it is written as 0 or 1.
 //   REG and LOCAL hold zeros when a core starts; cores run one after another.
 //   A REDUCE folds at the end of each iteration of its innermost loop; f16 and bf16 accumulate in
