@@ -483,7 +483,7 @@ const UOp* SpecialInstance(absl::string_view rule, PatternInstances& instances, 
 }
 
 TEST_F(RulesTest, EveryRuleAgreesWithTheInterpreter) {
-  constexpr int kTries = 30000, kEnough = 150;
+  constexpr int kTries = 30000, kEnough = 60;
   uint64_t seed = 1;
   for (const RewriteRule& rule : SimplifyRules().rules()) {
     // About memory; the kernels of the passes' tests show that it keeps their values.
@@ -579,7 +579,7 @@ TEST_F(RulesTest, NestedDivisionsAreEqualOnEveryPoint) {
   for (Scalar scalar : {Scalar::kIndex, Scalar::kI32, Scalar::kI8, Scalar::kU8, Scalar::kU64}) {
     DivisionFuzz fuzz(g_, scalar, ++seed);
     PassContext pass(g_.context);
-    for (int i = 0; i < 1500; ++i) {
+    for (int i = 0; i < 700; ++i) {
       const UOp* before = i % 4 == 0 ? fuzz.Compare(3) : fuzz.Expression(2 + i % 3);
       absl::StatusOr<const UOp*> after = RewriteBottomUp(before, SimplifyRules(), pass);
       ASSERT_TRUE(after.ok()) << after.status() << Show(before);
@@ -595,7 +595,7 @@ TEST_F(RulesTest, NestedDivisionsAreEqualOnEveryPoint) {
       }
     }
   }
-  EXPECT_GT(changed, 5000);
+  EXPECT_GT(changed, 2500);
 }
 
 TEST_F(RulesTest, WhatMustNotFoldDoesNot) {
