@@ -192,7 +192,8 @@ llvm::Error AddPlugins(const SessionOptions& options, orc::ExecutionSession& ses
 
 absl::StatusOr<std::shared_ptr<OrcSession>> OrcSession::Create(const SessionOptions& options) {
   auto state = std::make_shared<State>();
-  if (options.packed_memory) {
+  // gdb writes breakpoints into code, which it cannot where the code is mapped twice.
+  if (options.packed_memory && !options.gdb) {
     CodeMemory::Options memory_options;
     memory_options.limit_bytes = static_cast<size_t>(options.code_memory_limit_bytes);
     absl::StatusOr<std::shared_ptr<CodeMemory>> memory = CodeMemory::Create(memory_options);

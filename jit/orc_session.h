@@ -17,7 +17,8 @@ namespace svod {
 struct SessionOptions {
   bool gdb = false;   // tell gdb each kernel's name and lines
   bool perf = false;  // write a jitdump file, for `perf inject --jit`; follows JITDUMPDIR
-  // false, or a system that refuses it: LLVM's own memory manager, with two mappings a kernel.
+  // false, or gdb, or a system that refuses it: LLVM's own memory manager, with two mappings a
+  // kernel.
   bool packed_memory = true;
   int64_t code_memory_limit_bytes = int64_t{1} << 30;  // packed memory only
 };

@@ -40,3 +40,6 @@ config.substitutions.append(("%examples", os.path.join(config.svod_source_dir, "
 
 # `REQUIRES: host-x86_64` for what only this machine's processor family can run.
 config.available_features.add(f"host-{config.host_processor}")
+# `REQUIRES: gdb` for what a debugger sees.
+if os.access("/usr/bin/gdb", os.X_OK):
+    config.available_features.add("gdb")
