@@ -111,9 +111,10 @@ Token Lexer::Next() {
     auto is_name_char = c == '%' ? IsValueNameChar : IsFunctionNameChar;
     ++at_;
     while (at_ < text_.size() && is_name_char(text_[at_])) ++at_;
-    if (at_ == begin + 1)
+    if (at_ == begin + 1) {
       return Fail(begin,
                   absl::StrCat("name, expected letters or digits after '", std::string(1, c), "'"));
+    }
     return Make(c == '%' ? Token::Kind::kValue : Token::Kind::kFunction, begin, 1);
   }
   if (absl::ascii_isdigit(c) || c == '-') return ReadNumber(begin);
@@ -171,10 +172,8 @@ Token Lexer::ReadString(size_t begin) {
     }
     continuation += size - 1;
     at += size;
-    if (text_[at - 1] == '\\' && at < text_.size() && text_[at] == '"')
-      ++at;
-    else if (text_[at - 1] == '\\' && at < text_.size() && text_[at] == '\\')
-      ++at;
+    bool escapes = text_[at - 1] == '\\' && at < text_.size();
+    if (escapes && (text_[at] == '"' || text_[at] == '\\')) ++at;
   }
   if (at >= text_.size() || text_[at] == '\n') {
     at_ = at;

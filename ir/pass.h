@@ -22,7 +22,8 @@ struct PassContext {
 };
 
 // A pass takes the SINK of a kernel and gives the SINK of an equal one: the interpreter computes
-// the same bits from both, unless the pass is documented to change them (contract-mulacc).
+// the same bits from both, unless the pass is documented to change them
+// (contract-mulacc, decompose-transcendentals).
 // Errors: Internal when it meets what its `needs` excludes; the kernel given is never changed.
 using PassFunction = absl::StatusOr<const UOp*> (*)(const UOp* root, PassContext& context);
 

@@ -18,7 +18,7 @@ enum class Property : uint8_t {
 };
 
 struct PassInfo {
-  const char* name;  // the only spelling: flag value, dump prefix, golden folder
+  const char* name;  // the only spelling: flag value, dump prefix, golden file
   PassFunction run;
   Property needs;
   const char* what;  // one line

@@ -102,9 +102,10 @@ class FunctionPrinter {
 
  private:
   void Fail(const UOp* node, absl::string_view what) {
-    if (status_.ok())
+    if (status_.ok()) {
       status_ =
           absl::InvalidArgumentError(absl::StrCat("print: ", InfoOf(node->op()).text, ": ", what));
+    }
   }
 
   // --- Names ----------------------------------------------------------------------------------

@@ -8,6 +8,7 @@
 namespace svod {
 
 // Calls task(0) ... task(num_tasks - 1), each once, on any threads, and returns when all are done.
+// num_tasks may be 0; a task may call the runner again; tasks throw nothing.
 using TaskRunner = std::function<void(int num_tasks, const std::function<void(int)>& task)>;
 
 // Runs them in order on the calling thread.

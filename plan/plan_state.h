@@ -115,8 +115,7 @@ struct PlanState {
   void IndexBuffers();
   // The rest of Build: memory, checks of buffers, schedule, scratch, program.
   absl::Status Finish();
-  // Flatten takes `schedule` as it is; Segment cuts the
-  // records by their present launch sizes.
+  // Flatten takes `schedule` as it is; Segment cuts the records by their present launch sizes.
   void Flatten();
   void Segment();
   // Updates everything that holds buffer `index`'s address.

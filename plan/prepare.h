@@ -49,9 +49,9 @@ struct PrepareOptions {
 // module's context alive and needs the module no more.
 // Errors: InvalidArgument for an unknown name, a program that does not verify, operands that do not
 // fit the callee's parameters at their largest; OutOfRange for variables and binds outside their
-// bounds; what the provider says, with "compiling kernel <name>:
-// " before it, the first by the order of the calls; and those of ExecutionPlanBuilder::Build. Cost:
-// linear in nodes but for hazards, which take a logarithm of the number of byte ranges.
+// bounds; what the provider says, after the words "compiling kernel <name>: ", the first by the
+// order of the calls; and those of ExecutionPlanBuilder::Build.
+// Cost: linear in nodes but for hazards, which take a logarithm of the number of byte ranges.
 absl::StatusOr<ExecutionPlan> Prepare(const Module& module, absl::string_view name,
                                       const KernelProvider& provider,
                                       const PrepareOptions& options = {});

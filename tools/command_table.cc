@@ -93,7 +93,7 @@ absl::Span<const Command> Commands() {
       {"info",
        "[FILE]",
        "describes a program, or without one this machine and library",
-       {"function", "cpu", "features"},
+       {"function"},
        &RunInfo},
       {"cache",
        "stats|clear",

@@ -41,6 +41,7 @@ absl::StatusOr<std::string> OneFile(absl::Span<const std::string> files,
 
 absl::StatusOr<std::unique_ptr<Session>> MakeSession() {
   SessionSettings settings;
+  settings.triple = absl::GetFlag(FLAGS_triple);
   settings.cpu = absl::GetFlag(FLAGS_cpu);
   settings.features = absl::GetFlag(FLAGS_features);
   settings.cache_dir = absl::GetFlag(FLAGS_cache_dir);
@@ -50,7 +51,7 @@ absl::StatusOr<std::unique_ptr<Session>> MakeSession() {
         absl::StrCat("flag --threads: got ", settings.threads, ", expected 0 to 1024"));
   }
   absl::StatusOr<std::unique_ptr<Session>> session = Session::Create(settings);
-  if (!session.ok() && absl::IsInvalidArgument(session.status())) {
+  if (absl::IsInvalidArgument(session.status()) || absl::IsUnimplemented(session.status())) {
     return UsageError(session.status().message());
   }
   return session;
@@ -212,6 +213,9 @@ absl::Status RunRun(absl::Span<const std::string> files, CommandStreams& streams
   SVOD_RETURN_IF_ERROR(session->LoadFile(file, &streams.in));
   SVOD_ASSIGN_OR_RETURN(RunRequest request, RequestFromFlags());
   bool interpret = absl::GetFlag(FLAGS_interpret);
+  if (interpret && (absl::GetFlag(FLAGS_profile) || !absl::GetFlag(FLAGS_trace).empty())) {
+    return UsageError("flag --interpret: the interpreter has no kernels to profile or trace");
+  }
   SVOD_ASSIGN_OR_RETURN(RunResult result,
                         interpret ? session->Interpret(request) : session->Run(request));
   SVOD_ASSIGN_OR_RETURN(DebugOptions debug, EnvironmentDebugOptions());
@@ -280,12 +284,11 @@ absl::Status RunLower(absl::Span<const std::string> files, CommandStreams& strea
   }
   SVOD_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, MakeSession());
   SVOD_RETURN_IF_ERROR(session->LoadFile(file, &streams.in));
-  std::string triple = absl::GetFlag(FLAGS_triple);
   SVOD_ASSIGN_OR_RETURN(std::vector<Function> functions, ChosenFunctions(*session));
   bool all = absl::GetFlag(FLAGS_function).empty();
   for (const Function& function : functions) {
     if (all && !function.is_kernel()) continue;
-    SVOD_ASSIGN_OR_RETURN(std::string text, session->Emit(function, stage, triple));
+    SVOD_ASSIGN_OR_RETURN(std::string text, session->Emit(function, stage));
     streams.out << text;
   }
   return absl::OkStatus();

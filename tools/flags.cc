@@ -20,7 +20,9 @@ ABSL_FLAG(std::string, emit, "uops", "what to print: uops, llvm or asm");
 ABSL_FLAG(svod::RepeatedFlag, expected_output, {},
           "tensor that an output must equal, in order or as NAME=TENSOR");
 ABSL_FLAG(std::string, features, "", "target features to add or drop, such as +avx2,-fma");
-ABSL_FLAG(std::string, function, "", "which function of the file; empty for its main program");
+ABSL_FLAG(std::string, function, "",
+          "one function of the file; without it run, bench and the REPL take the main program, "
+          "opt and info all functions and lower all kernels");
 ABSL_FLAG(svod::RepeatedFlag, input, {},
           "an input tensor, in order or as NAME=TENSOR: 2x3xf32=1,2,3,4,5,6  4xf32=iota  "
           "4xf32=random(7)  @file.npy");

@@ -204,7 +204,8 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(const SessionSettings& 
 
 absl::Status Session::SetSettings(const SessionSettings& settings) {
   SVOD_ASSIGN_OR_RETURN(DebugOptions debug, EnvironmentDebugOptions());
-  SVOD_ASSIGN_OR_RETURN(Target target, MakeTarget("", settings.cpu, settings.features));
+  SVOD_ASSIGN_OR_RETURN(Target target,
+                        MakeTarget(settings.triple, settings.cpu, settings.features));
   int threads = settings.threads;
   if (threads == 0) threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   std::unique_ptr<Executor> executor;
@@ -357,12 +358,8 @@ std::vector<Function> Session::CalledKernels(const Function& function) const {
   return kernels;
 }
 
-absl::StatusOr<std::string> Session::Emit(const Function& function, Stage stage,
-                                          absl::string_view triple) {
+absl::StatusOr<std::string> Session::Emit(const Function& function, Stage stage) {
   SVOD_ASSIGN_OR_RETURN(CompileOptions options, Compilation());
-  if (!triple.empty()) {
-    SVOD_ASSIGN_OR_RETURN(options.target, MakeTarget(triple, settings_.cpu, settings_.features));
-  }
   std::string text;
   for (Function& kernel : CalledKernels(function)) {
     PassContext context(*module_.context);

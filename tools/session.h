@@ -22,6 +22,7 @@
 namespace svod {
 
 struct SessionSettings {
+  std::string triple;     // "": the host's; another one is for printing code only
   std::string cpu;        // "": the host's
   std::string features;   // added to the CPU's
   std::string cache_dir;  // "off": no disk tier; "": the user's cache directory
@@ -78,9 +79,8 @@ class Session {
 
   // The canonical text of a function as it was loaded; for a graph with the kernels that it calls.
   absl::StatusOr<std::string> Written(const Function& function) const;
-  // What a kernel, or each kernel of a graph, becomes. `triple` is "" for the session's target.
-  absl::StatusOr<std::string> Emit(const Function& function, Stage stage,
-                                   absl::string_view triple = "");
+  // What a kernel, or each kernel of a graph, becomes on the session's target.
+  absl::StatusOr<std::string> Emit(const Function& function, Stage stage);
   // A kernel itself, or the kernels that a graph calls, each once.
   std::vector<Function> CalledKernels(const Function& function) const;
 

@@ -1,7 +1,6 @@
 # Golden tests: svod-jit's answers, checked by FileCheck. One folder a stage.
 #
 # RUN lines may use svod-jit, FileCheck, not, count and split-file, lit's own %s, %S, %t, and
-#   %data      tests/data
 #   %examples  examples
 # Start from build/<preset>: lit tests/golden, or ninja check-golden.
 import os
@@ -35,7 +34,6 @@ for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "LSAN_OPTIONS"):
     if name in os.environ:
         config.environment[name] = os.environ[name]
 
-config.substitutions.append(("%data", os.path.join(config.svod_source_dir, "tests", "data")))
 config.substitutions.append(("%examples", os.path.join(config.svod_source_dir, "examples")))
 
 # `REQUIRES: host-x86_64` for what only this machine's processor family can run.

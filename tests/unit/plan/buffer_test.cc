@@ -25,7 +25,8 @@ TEST(Buffer, IsAllocatedWhenFirstWantedAlignedAndZero) {
 
 TEST(Buffer, CopiesAreTheSameBufferAndViewsAreNot) {
   Buffer buffer = Bytes(64);
-  Buffer copy = buffer;
+  Buffer copy;
+  copy = buffer;
   Buffer view = Must(buffer.View(16, 8));
   EXPECT_EQ(copy.id(), buffer.id());
   EXPECT_NE(view.id(), buffer.id());
