@@ -77,7 +77,8 @@ absl::Status WriteDump(const DebugOptions& options, absl::string_view folder,
   std::ofstream out(path, std::ios::binary | std::ios::trunc);
   out.write(text.data(), static_cast<std::streamsize>(text.size()));
   out.flush();
-  if (!out) return absl::InternalError(absl::StrCat(path.string(), ": cannot write the dump"));
+  if (!out)
+    return absl::FailedPreconditionError(absl::StrCat(path.string(), ": cannot write the dump"));
   return absl::OkStatus();
 }
 

@@ -42,7 +42,7 @@ absl::StatusOr<DebugOptions> ParseDebugOptions(
 const absl::StatusOr<DebugOptions>& EnvironmentDebugOptions();
 
 // Writes dump_directory/folder/file and flushes it; makes the folder. Does nothing without a
-// directory. Errors: Internal, with the path, when it cannot be written.
+// directory. Errors: FailedPrecondition, with the path, when it cannot be written.
 absl::Status WriteDump(const DebugOptions& options, absl::string_view folder,
                        absl::string_view file, absl::string_view text);
 

@@ -281,7 +281,7 @@ const UOp* KernelBuilder::Flatten(const UOp* buffer, absl::Span<const UOp* const
   absl::Span<const UOp* const> dims = is_shaped ? base->sources() : absl::Span<const UOp* const>();
   if (position.empty() && is_shaped && dims.empty()) return context_->Index(0);
   if (position.size() == 1) return position[0];
-  if (position.size() != dims.size()) {
+  if (position.empty() || position.size() != dims.size()) {
     return FailInvalid(
         absl::StrCat("index: number of coordinates, got ", position.size(), ", expected 1",
                      dims.size() > 1 ? absl::StrCat(" or ", dims.size()) : std::string()));

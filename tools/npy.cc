@@ -38,6 +38,7 @@ class HeaderParser {
 
   absl::StatusOr<Header> Parse() {
     Header header;
+    bool has_order = false, has_shape = false;
     SVOD_RETURN_IF_ERROR(Expect("{"));
     while (!Accept("}")) {
       SVOD_ASSIGN_OR_RETURN(std::string key, String());
@@ -45,9 +46,11 @@ class HeaderParser {
       if (key == "descr") {
         SVOD_ASSIGN_OR_RETURN(header.descr, String());
       } else if (key == "fortran_order") {
+        has_order = true;
         header.fortran_order = Accept("True");
         if (!header.fortran_order) SVOD_RETURN_IF_ERROR(Expect("False"));
       } else if (key == "shape") {
+        has_shape = true;
         SVOD_ASSIGN_OR_RETURN(header.shape, Tuple());
       } else {
         return absl::InvalidArgumentError(absl::StrCat("unknown header key '", key, "'"));
@@ -57,7 +60,9 @@ class HeaderParser {
         break;
       }
     }
-    if (header.descr.empty()) return absl::InvalidArgumentError("header has no 'descr'");
+    if (header.descr.empty() || !has_order || !has_shape) {
+      return absl::InvalidArgumentError("header, expected 'descr', 'fortran_order' and 'shape'");
+    }
     return header;
   }
 

@@ -326,6 +326,8 @@ absl::StatusOr<RunResult> Session::Interpret(const RunRequest& request) {
   SVOD_ASSIGN_OR_RETURN(ExecutionPlan plan,
                         Prepare(module_, function->name(), &Uncompiled, options));
   SVOD_RETURN_IF_ERROR(CopyInputs(plan, request.inputs));
+  SVOD_RETURN_IF_ERROR(plan.BeginRun());  // asks for every variable's value, as a run does
+  plan.EndRun();
   for (int i = 0; i < request.repeat; ++i) {
     int64_t start = NowNs();
     for (size_t op : plan.op_order()) {

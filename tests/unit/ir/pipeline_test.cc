@@ -331,7 +331,7 @@ TEST_F(PipelineTest, DumpsHoldEachStepThatChangedSomething) {
   debug.dump_directory = "/proc/nowhere";
   absl::Status status =
       OptimizeKernel(sink, *context_, {.contract_mulacc = false, .debug = &debug}).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(status.message(), HasSubstr("00-input.uop: cannot write the dump"));
 }
 

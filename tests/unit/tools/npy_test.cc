@@ -69,7 +69,9 @@ TEST_F(NpyTest, BadFilesSayWhy) {
   EXPECT_THAT(ErrorOfRead(), HasSubstr("dtype, got '<c8'"));
   Write("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", "1234");
   EXPECT_THAT(ErrorOfRead(), HasSubstr("structured"));
-  Write("{'descr': '<f4', 'shape': (99999999999, 99999999999), }", "");
+  Write("{'descr': '<f4'}", "1234");
+  EXPECT_THAT(ErrorOfRead(), HasSubstr("expected 'descr', 'fortran_order' and 'shape'"));
+  Write("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999, 99999999999), }", "");
   EXPECT_THAT(ErrorOfRead(), HasSubstr("larger than"));
   Write("{'descr': '<f4'", "");
   EXPECT_THAT(ErrorOfRead(), HasSubstr("expected '}'"));
