@@ -38,6 +38,6 @@ config.substitutions.append(("%examples", os.path.join(config.svod_source_dir, "
 
 # `REQUIRES: host-x86_64` for what only this machine's processor family can run.
 config.available_features.add(f"host-{config.host_processor}")
-# `REQUIRES: gdb` for what a debugger sees.
-if os.access("/usr/bin/gdb", os.X_OK):
+# `REQUIRES: gdb` for what a debugger sees, in a program that has no leak checker of its own.
+if os.access("/usr/bin/gdb", os.X_OK) and "ASAN_OPTIONS" not in os.environ:
     config.available_features.add("gdb")
