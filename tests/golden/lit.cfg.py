@@ -39,5 +39,5 @@ config.substitutions.append(("%examples", os.path.join(config.svod_source_dir, "
 # `REQUIRES: host-x86_64` for what only this machine's processor family can run.
 config.available_features.add(f"host-{config.host_processor}")
 # `REQUIRES: gdb` for what a debugger sees, in a program that has no leak checker of its own.
-if os.access("/usr/bin/gdb", os.X_OK) and "ASAN_OPTIONS" not in os.environ:
+if os.access("/usr/bin/gdb", os.X_OK) and not config.svod_sanitize:
     config.available_features.add("gdb")
