@@ -437,7 +437,7 @@ TEST(RoundTrip, ManyLoopsInSequence) {
   auto context = std::make_shared<Context>();
   KernelBuilder builder(context, "loops");
   const UOp* y = builder.Param("y", Scalar::kF32, {64}, Access::kInOut);
-  for (int i = 0; i < 50000; ++i) {
+  for (int i = 0; i < 15000; ++i) {
     const UOp* range = builder.Range(64);
     const UOp* value = builder.Load(y, range);
     builder.Store(y, range, builder.Make(Op::kNeg, {value}));
