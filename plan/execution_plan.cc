@@ -165,14 +165,14 @@ absl::Status ExecutionPlan::Bind(absl::string_view parameter, const Buffer& buff
   if (const PlanTensor* found = FindParameter(parameter)) {
     if (found->access != Access::kIn && buffer.read_only()) {
       return absl::InvalidArgumentError(
-          absl::StrCat("plan: binding ", parameter, ": the buffer is read-only, the plan writes"));
+          absl::StrCat("binding ", parameter, ": the buffer is read-only, the plan writes"));
     }
     if (uint64_t past = RangeOf(buffer).begin % static_cast<uint64_t>(found->alignment)) {
       return absl::InvalidArgumentError(
-          absl::StrCat("plan: binding ", parameter, ": alignment, got an address ", past,
+          absl::StrCat("binding ", parameter, ": alignment, got an address ", past,
                        " bytes past a multiple of ", found->alignment, ", expected a multiple"));
     }
-    return Annotate(Rebind(found->buffer_index, buffer), absl::StrCat("plan: binding ", parameter));
+    return Annotate(Rebind(found->buffer_index, buffer), absl::StrCat("binding ", parameter));
   }
   std::string names = absl::StrJoin(
       state_->parameters, ", ",

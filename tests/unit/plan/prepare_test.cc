@@ -275,13 +275,13 @@ TEST(Prepare, BindingChecksAccessAlignmentAndNames) {
               "plan: no parameter z, expected one of [y, x]");
   ExpectError(plan.Bind("y", Must(Buffer::WrapConst(memory, 64))),
               absl::StatusCode::kInvalidArgument,
-              "plan: binding y: the buffer is read-only, the plan writes");
+              "binding y: the buffer is read-only, the plan writes");
   ExpectError(plan.Bind("x", Must(Buffer::Wrap(reinterpret_cast<char*>(memory) + 2, 64))),
               absl::StatusCode::kInvalidArgument,
-              "plan: binding x: alignment, got an address 2 bytes past a multiple of 4, expected "
+              "binding x: alignment, got an address 2 bytes past a multiple of 4, expected "
               "a multiple");
   ExpectError(plan.Bind("x", Bytes(60)), absl::StatusCode::kInvalidArgument,
-              "plan: binding x: plan: size of buffer 1, got 60 bytes, expected at least 64");
+              "binding x: plan: size of buffer 1, got 60 bytes, expected at least 64");
   SVOD_EXPECT_OK(plan.Bind("x", Must(Buffer::WrapConst(memory, 64))));
   // The same memory twice is an update in place.
   SVOD_EXPECT_OK(plan.Bind("y", Must(Buffer::Wrap(memory, 64))));
@@ -300,7 +300,7 @@ TEST(Prepare, StatedAlignmentsAreAskedOfTheBuffers) {
   ExecutionPlan strict = Must(PrepareText(text(", align=16")));
   EXPECT_EQ(strict.FindParameter("x")->alignment, 16);
   ExpectError(strict.Bind("x", at_4), absl::StatusCode::kInvalidArgument,
-              "plan: binding x: alignment, got an address 4 bytes past a multiple of 16, expected "
+              "binding x: alignment, got an address 4 bytes past a multiple of 16, expected "
               "a multiple");
 }
 
