@@ -60,6 +60,7 @@ class DiskCacheTest : public ::testing::Test {
     return std::string(std::istreambuf_iterator<char>(file), {});
   }
   static void WriteFile(const std::string& path, absl::string_view bytes) {
+    fs::remove(path);  // ext4 flushes a file that is truncated and written again: 0.1 s and more
     std::ofstream file(path, std::ios::binary);
     file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   }
