@@ -213,8 +213,16 @@ void AccessOrder::Merge(Histories& from, absl::Span<const UOp* const> closers,
       }
     }
     History& target = frames_.back().histories[base];
+    size_t around = frames_.size() - 1;
     for (Entry& entry : merged) {
-      target.closed_loops.push_back(static_cast<uint32_t>(target.entries.size()));
+      uint32_t number = static_cast<uint32_t>(target.entries.size());
+      // All stores of a loop are under its one closer, and so is what they come after.
+      for (size_t f = 0; f < history.outer_covers.size() && closers.size() == 1; ++f) {
+        uint32_t cover = history.outer_covers[f].first;
+        if (f == around) entry.cover = cover;
+        if (f < around) AddOuterCover(&target, f, cover, number);
+      }
+      target.closed_loops.push_back(number);
       target.entries.push_back(std::move(entry));
     }
   }

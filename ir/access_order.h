@@ -70,6 +70,8 @@ class AccessOrder {
     const UOp* state = nullptr;
     std::vector<const UOp*> after;  // the address is AFTER(state, after...), or state if empty
     std::vector<std::pair<int, const UOp*>> joins;  // frame, AFTER
+    // Per frame, how many of its first entries the access comes after, touching or not.
+    std::vector<std::pair<uint32_t, uint32_t>> covers;
   };
   // AFTER(sources), made or found; null if there is none.
   using AfterOf = absl::FunctionRef<const UOp*(absl::Span<const UOp* const> sources)>;
@@ -117,6 +119,7 @@ class AccessOrder {
   struct Entry {
     const UOp* node;  // null: a later store stands for it
     absl::InlinedVector<Location, 1> locations;
+    uint32_t cover = 0;  // it comes after so many of the first entries of its history
     bool loads_anything = false, stores_anything = false;
   };
   // Single accesses whose positions differ by constants, by those constants.
@@ -133,6 +136,8 @@ class AccessOrder {
     std::vector<Group> groups;
     absl::flat_hash_map<const UOp*, uint32_t> group_of;
     std::vector<uint32_t> closed_loops;
+    // By frame around this one: of how many of its entries a store here comes after, and which.
+    std::vector<std::pair<uint32_t, uint32_t>> outer_covers;
   };
   using Histories = absl::flat_hash_map<const UOp*, History>;  // by base buffer
   struct Frame {
@@ -148,15 +153,19 @@ class AccessOrder {
   uint32_t NumberOf(const UOp* node) const;  // from 1 on in the order of noting; 0: not noted
   absl::uint128 LoopsOf(const UOp* node) const;
 
+  bool OrderAfter(const Access& access, size_t frame, Plan* plan);
+  uint32_t KnownCover(const UOp* base, size_t frame, const Plan& plan) const;
+  void AddOuterCover(History* history, size_t frame, uint32_t cover, uint32_t entry);
   bool FindConflicts(const Access& access, const History& history, std::vector<uint32_t>* found);
   bool EntryConflicts(const Access& access, const Entry& entry);
   bool JoinAll(const Access& access, AfterOf after_of, Plan* plan);
-  void Record(const UOp* node, const Access& access, bool is_ordered);
+  void Record(const UOp* node, const Access& access, const Plan* plan);
   void Merge(Histories& from, absl::Span<const UOp* const> closers,
              absl::FunctionRef<const UOp*(const UOp*)> closer_of);
 
   void StartSearch();
   void Visit(const UOp* node);
+  bool IsVisited(const UOp* node) const { return infos_[NumberOf(node)].visited == search_; }
   bool IsReached(const UOp* target);
 
   std::vector<Info> infos_;  // by number; infos_[0] is nobody's

@@ -11,6 +11,7 @@ namespace {
 // What each access may do on average: conflict tests and steps of path search.
 constexpr int64_t kTestsPerAccess = 32;
 constexpr int64_t kVisitsPerAccess = 64;
+constexpr uint32_t kMaxLookedAt = 16;             // entries looked at for gaps
 constexpr size_t kMaxAfter = 64;                  // more than this many: a join
 constexpr int64_t kMaxOffset = int64_t{1} << 40;  // far from where sums of positions wrap
 
@@ -72,57 +73,104 @@ AccessOrder::Plan AccessOrder::PlanAccess(const Access& access, AfterOf after_of
 
   StartSearch();
   absl::uint128 loops = 0;
-  auto depend = [&](const UOp* node) {
-    Visit(node);
-    loops |= LoopsOf(node);
-  };
-  depend(access.state);
-  for (const UOp* source : access.index->sources().subspan(1)) depend(source);
-  if (access.other != nullptr) depend(access.other);
-
+  Visit(access.state);
+  loops |= LoopsOf(access.state);
+  for (const UOp* source : access.index->sources().subspan(1)) {
+    Visit(source);
+    loops |= LoopsOf(source);
+  }
+  if (access.other != nullptr) {
+    Visit(access.other);
+    loops |= LoopsOf(access.other);
+  }
   bool is_exact = true;
-  std::vector<uint32_t> found;
   for (size_t f = frames_.size(); f-- > 0 && is_exact;) {
     auto it = frames_[f].histories.find(base);
     if (it == frames_[f].histories.end()) continue;
-    const History& history = it->second;
-    found.clear();
-    is_exact = FindConflicts(access, history, &found);
-    if (!is_exact) break;
-    std::sort(found.begin(), found.end(), std::greater<uint32_t>());
-    for (uint32_t i : found) {
-      const UOp* earlier = history.entries[i].node;
-      if (IsReached(earlier)) continue;
-      plan.after.push_back(earlier);
-      depend(earlier);
-    }
-    if (history.join != nullptr) {
-      if (!IsReached(history.join)) {
-        depend(history.join);
-        // The join is itself a state of the buffer.
-        if (plan.state == base) {
-          plan.state = history.join;
-        } else {
-          plan.after.push_back(history.join);
-        }
-      }
-      break;
-    }
-    is_exact = plan.after.size() <= kMaxAfter;
+    is_exact = OrderAfter(access, f, &plan) && plan.after.size() <= kMaxAfter;
+    // A join comes after all that happened in the loops around its own.
+    if (it->second.join != nullptr) break;
   }
-  if (!is_exact || plan.after.size() > kMaxAfter) {
-    if (!JoinAll(access, after_of, &plan)) return plan;
-    for (const auto& [frame, join] : plan.joins) {
-      for (const UOp* source : join->sources()) loops |= LoopsOf(source);
-    }
-    loops |= LoopsOf(plan.state);
-    for (const UOp* node : plan.after) loops |= LoopsOf(node);
+  if (!is_exact && !JoinAll(access, after_of, &plan)) return plan;
+  for (const auto& [frame, join] : plan.joins) {
+    for (const UOp* source : join->sources()) loops |= LoopsOf(source);
   }
+  loops |= LoopsOf(plan.state);
+  for (const UOp* node : plan.after) loops |= LoopsOf(node);
   SortByContent(plan.after.begin(), plan.after.end());
   for (int depth = 0; depth < num_open(); ++depth) {
     if ((loops & Bit(depth)) == 0) plan.after.push_back(open_range(depth));
   }
   return plan;
+}
+
+// Adds to the plan what the access must come after in one frame, from the latest entry on back to
+// where an entry that it comes after has come after all before. False when the credits are used up.
+bool AccessOrder::OrderAfter(const Access& access, size_t frame, Plan* plan) {
+  const UOp* base = BaseBuffer(access.state);
+  const History& history = frames_[frame].histories.find(base)->second;
+  uint32_t cover = KnownCover(base, frame, *plan);
+  auto come_after = [&](const UOp* earlier) {
+    if (IsReached(earlier)) return false;
+    Visit(earlier);
+    return true;
+  };
+  std::vector<uint32_t> found;
+  if (!FindConflicts(access, history, &found)) return false;
+  std::sort(found.begin(), found.end(), std::greater<uint32_t>());
+  auto single = found.begin();
+  auto closed = history.closed_loops.rbegin();
+  while (single != found.end() || closed != history.closed_loops.rend()) {
+    bool is_single =
+        closed == history.closed_loops.rend() || (single != found.end() && *single > *closed);
+    uint32_t i = is_single ? *single++ : *closed++;
+    if (i < cover) break;
+    const Entry& earlier = history.entries[i];
+    if (!is_single && !EntryConflicts(access, earlier)) {
+      if (credits_.tests <= 0) return false;
+      continue;
+    }
+    if (come_after(earlier.node)) plan->after.push_back(earlier.node);
+    cover = std::max(cover, earlier.cover);
+  }
+  if (history.join != nullptr && cover == 0 && come_after(history.join)) {
+    // The join is itself a state of the buffer.
+    if (plan->state == base) {
+      plan->state = history.join;
+    } else {
+      plan->after.push_back(history.join);
+    }
+  }
+  // Whether the few entries since then are all before the access as well.
+  uint32_t end = static_cast<uint32_t>(history.entries.size());
+  uint32_t next = end - cover <= kMaxLookedAt ? cover : end;
+  bool is_gapless = next == cover;
+  for (; next < end && is_gapless; ++next) {
+    const UOp* node = history.entries[next].node;
+    is_gapless = node == nullptr || IsVisited(node);
+  }
+  plan->covers.push_back({static_cast<uint32_t>(frame), is_gapless ? end : cover});
+  return true;
+}
+
+// What the entries of inner frames that the access comes after say of a frame around them.
+uint32_t AccessOrder::KnownCover(const UOp* base, size_t frame, const Plan& plan) const {
+  uint32_t known = 0;
+  for (const auto& [inner, cover] : plan.covers) {
+    const History& history = frames_[inner].histories.find(base)->second;
+    if (history.outer_covers.size() <= frame) continue;
+    const auto& [outer_cover, entry] = history.outer_covers[frame];
+    if (outer_cover <= known) continue;
+    const UOp* node = history.entries[entry].node;
+    if (entry < cover || (node != nullptr && IsVisited(node))) known = outer_cover;
+  }
+  return known;
+}
+
+void AccessOrder::AddOuterCover(History* history, size_t frame, uint32_t cover, uint32_t entry) {
+  if (history->outer_covers.size() <= frame) history->outer_covers.resize(frame + 1);
+  auto& best = history->outer_covers[frame];
+  if (cover >= best.first) best = {cover, entry};
 }
 
 // Lets one AFTER a loop stand for everything that has happened to the buffer so far.
@@ -150,6 +198,7 @@ bool AccessOrder::JoinAll(const Access& access, AfterOf after_of, Plan* plan) {
     plan->joins.push_back({static_cast<int>(f), join});
   }
   plan->after.clear();
+  plan->covers.clear();
   plan->state = access.state;
   if (join == nullptr) return true;
   if (access.state == base) {
@@ -163,7 +212,11 @@ bool AccessOrder::JoinAll(const Access& access, AfterOf after_of, Plan* plan) {
 void AccessOrder::Commit(const UOp* node, const Access& access, const Plan* plan) {
   FinishReduces();
   const UOp* base = BaseBuffer(access.state);
-  if (plan != nullptr) {
+  if (plan != nullptr && !plan->joins.empty()) {
+    for (Frame& frame : frames_) {
+      auto it = frame.histories.find(base);
+      if (it != frame.histories.end()) it->second.outer_covers.clear();
+    }
     for (const auto& [frame, join] : plan->joins) {
       Note(join);
       History& history = frames_[frame].histories[base];
@@ -177,11 +230,11 @@ void AccessOrder::Commit(const UOp* node, const Access& access, const Plan* plan
   Note(node->source(0));
   Note(node);
   if (!is_new) return;
-  if (!NeverChanges(base) || access.is_store) Record(node, access, plan != nullptr);
+  if (!NeverChanges(base) || access.is_store) Record(node, access, plan);
   if (access.is_store) AddEffect(node);
 }
 
-void AccessOrder::Record(const UOp* node, const Access& access, bool is_ordered) {
+void AccessOrder::Record(const UOp* node, const Access& access, const Plan* plan) {
   History& history = frames_.back().histories[BaseBuffer(access.state)];
   Position position = Decompose(access.index->source(1));
   auto [it, is_new] =
@@ -193,7 +246,7 @@ void AccessOrder::Record(const UOp* node, const Access& access, bool is_ordered)
   Group& group = history.groups[it->second];
   group.widest = std::max<int64_t>(group.widest, access.lanes);
   std::vector<uint32_t>& here = group.entries[position.offset];
-  if (access.is_store && is_ordered) {
+  if (access.is_store && plan != nullptr) {
     // Whoever must come after an earlier access of this very place, must come after this one.
     auto is_replaced = [&](uint32_t i) {
       const Location& earlier = history.entries[i].locations.front();
@@ -203,14 +256,24 @@ void AccessOrder::Record(const UOp* node, const Access& access, bool is_ordered)
     };
     here.erase(std::remove_if(here.begin(), here.end(), is_replaced), here.end());
   }
-  here.push_back(static_cast<uint32_t>(history.entries.size()));
+  uint32_t number = static_cast<uint32_t>(history.entries.size());
+  here.push_back(number);
   Entry entry;
   entry.node = node;
+  if (plan != nullptr) {
+    for (const auto& [frame, cover] : plan->covers) {
+      if (frame + 1 == frames_.size()) {
+        entry.cover = cover;
+      } else if (access.is_store) {
+        AddOuterCover(&history, frame, cover, number);
+      }
+    }
+  }
   entry.locations.push_back({access.index, access.lanes, access.is_store});
   history.entries.push_back(std::move(entry));
 }
 
-// False when the credits are used up.
+// The single accesses that may touch what `access` does. False when the credits are used up.
 bool AccessOrder::FindConflicts(const Access& access, const History& history,
                                 std::vector<uint32_t>* found) {
   Position position = Decompose(access.index->source(1));
@@ -236,9 +299,6 @@ bool AccessOrder::FindConflicts(const Access& access, const History& history,
         if (!test(i)) return false;
       }
     }
-  }
-  for (uint32_t i : history.closed_loops) {
-    if (!test(i)) return false;
   }
   return true;
 }

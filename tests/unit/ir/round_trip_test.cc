@@ -354,7 +354,7 @@ void CheckStatementsInOrder(uint32_t num_seeds) {
   EXPECT_LE(num_explicit, num_seeds / 20);
 }
 
-TEST(RoundTrip, RandomKernelsMeanTheirStatementsInOrder) { CheckStatementsInOrder(300); }
+TEST(RoundTrip, RandomKernelsMeanTheirStatementsInOrder) { CheckStatementsInOrder(150); }
 TEST(RoundTripSlow, RandomKernelsMeanTheirStatementsInOrder) { CheckStatementsInOrder(20000); }
 
 // Any order of accesses that a graph may have survives the text, also one that the builder would
@@ -375,7 +375,7 @@ void CheckOddOrders(uint32_t num_seeds) {
   EXPECT_GE(num_ordered, num_seeds / 2);
 }
 
-TEST(RoundTrip, RandomKernelsWithOddOrders) { CheckOddOrders(300); }
+TEST(RoundTrip, RandomKernelsWithOddOrders) { CheckOddOrders(150); }
 TEST(RoundTripSlow, RandomKernelsWithOddOrders) { CheckOddOrders(20000); }
 
 // --- Size -------------------------------------------------------------------------------------
@@ -402,27 +402,29 @@ void ExpectLargeRoundTrip(const std::shared_ptr<Context>& context, const UOp* si
   ::testing::Test::RecordProperty("parse_ms", static_cast<int>(parse * 1000));
 }
 
-// Reported case 24, ten times over: no recursion on the depth of a graph.
-TEST(RoundTrip, AChainOfAMillionNodes) {
+// Reported case 24: no recursion on the depth of a graph.
+void CheckChain(int num_nodes) {
   auto context = std::make_shared<Context>();
   KernelBuilder builder(context, "chain");
   const UOp* y = builder.Param("y", Scalar::kF32, {1}, Access::kInOut);
   const UOp* value = builder.Load(y, context->Index(0));
-  for (int i = 0; i < 1000000; ++i) {
+  for (int i = 0; i < num_nodes; ++i) {
     value = builder.Make(i % 2 == 0 ? Op::kNeg : Op::kSqrt, {value});
   }
   builder.Store(y, context->Index(0), value);
   ExpectLargeRoundTrip(context, builder.Finish().value());
 }
 
-TEST(RoundTrip, AKernelOfManyAccesses) {
-  constexpr int kNum = 200000;
+TEST(RoundTrip, AChainOfManyNodes) { CheckChain(100000); }
+TEST(RoundTripSlow, AChainOfAMillionNodes) { CheckChain(1000000); }
+
+void CheckAccesses(int num_accesses) {
   auto context = std::make_shared<Context>();
   KernelBuilder builder(context, "accesses");
-  const UOp* y = builder.Param("y", Scalar::kF32, {kNum}, Access::kInOut);
-  const UOp* x = builder.Param("x", Scalar::kF32, {kNum}, Access::kIn);
-  const UOp* n = builder.Variable("n", 0, kNum - 1);
-  for (int i = 0; i < kNum; ++i) {
+  const UOp* y = builder.Param("y", Scalar::kF32, {int64_t{num_accesses}}, Access::kInOut);
+  const UOp* x = builder.Param("x", Scalar::kF32, {int64_t{num_accesses}}, Access::kIn);
+  const UOp* n = builder.Variable("n", 0, num_accesses - 1);
+  for (int i = 0; i < num_accesses; ++i) {
     const UOp* position = context->Index(i);
     const UOp* sum = builder.Make(Op::kAdd, {builder.Load(y, position), builder.Load(x, position)});
     builder.Store(y, position, sum);
@@ -433,11 +435,14 @@ TEST(RoundTrip, AKernelOfManyAccesses) {
   ExpectLargeRoundTrip(context, builder.Finish().value());
 }
 
-TEST(RoundTrip, ManyLoopsInSequence) {
+TEST(RoundTrip, AKernelOfManyAccesses) { CheckAccesses(20000); }
+TEST(RoundTripSlow, AKernelOfManyAccesses) { CheckAccesses(300000); }
+
+void CheckLoops(int num_loops) {
   auto context = std::make_shared<Context>();
   KernelBuilder builder(context, "loops");
   const UOp* y = builder.Param("y", Scalar::kF32, {64}, Access::kInOut);
-  for (int i = 0; i < 15000; ++i) {
+  for (int i = 0; i < num_loops; ++i) {
     const UOp* range = builder.Range(64);
     const UOp* value = builder.Load(y, range);
     builder.Store(y, range, builder.Make(Op::kNeg, {value}));
@@ -446,20 +451,25 @@ TEST(RoundTrip, ManyLoopsInSequence) {
   ExpectLargeRoundTrip(context, builder.Finish().value());
 }
 
-TEST(RoundTrip, AGraphOfManyCalls) {
+TEST(RoundTrip, ManyLoopsInSequence) { CheckLoops(5000); }
+TEST(RoundTripSlow, ManyLoopsInSequence) { CheckLoops(200000); }
+
+void CheckCalls(int num_calls) {
   std::string text =
       "kernel @k(%y: inout f32[4]) {\n  store %y[0], 1.0\n}\n\n"
       "graph @g() {\n  %0 = buffer f32[4]\n";
-  constexpr int kNum = 200000;
-  for (int i = 0; i < kNum; ++i) {
+  for (int i = 0; i < num_calls; ++i) {
     absl::StrAppend(&text, "  %", 2 * i + 1, " = call @k, %", 2 * i, "\n  %", 2 * i + 2,
                     " = after %", 2 * i, ", %", 2 * i + 1, "\n");
   }
-  absl::StrAppend(&text, "  return %", 2 * kNum, "\n}\n");
+  absl::StrAppend(&text, "  return %", 2 * num_calls, "\n}\n");
   absl::StatusOr<Module> module = ParseModule(text, "", std::make_shared<Context>());
   ASSERT_TRUE(module.ok()) << module.status();
   EXPECT_EQ(*Print(*module), text);
 }
+
+TEST(RoundTrip, AGraphOfManyCalls) { CheckCalls(20000); }
+TEST(RoundTripSlow, AGraphOfAMillionNodes) { CheckCalls(500000); }
 
 }  // namespace
 }  // namespace svod
