@@ -1,6 +1,7 @@
 #include "ir/access_order.h"
 
 #include <algorithm>
+#include <functional>
 namespace svod {
 namespace {
 
@@ -141,65 +142,87 @@ const UOp* AccessOrder::FinishReduces() {
   bool has_accesses = std::any_of(closed.begin(), closed.end(),
                                   [](const Frame& frame) { return !frame.histories.empty(); });
   if (!has_accesses) return lost;
-  // Each access is known by the first closer that depends on it; one without is never performed.
-  absl::flat_hash_map<const UOp*, const UOp*> closer_of;
-  uint32_t oldest = NumberOf(closed.back().range);
-  bool is_end = closers.front()->op() == Op::kEnd;  // which takes up what it depends on
-  std::vector<const UOp*> stack;
-  if (!is_end) stack.assign(closers.rbegin(), closers.rend());
-  for (const UOp* closer : closers) closer_of[closer] = closer;
-  while (!stack.empty()) {
-    const UOp* node = stack.back();
-    stack.pop_back();
-    const UOp* closer = closer_of[node];
-    for (const UOp* source : node->sources()) {
-      if (NumberOf(source) > oldest && closer_of.try_emplace(source, closer).second) {
-        stack.push_back(source);
-      }
-    }
-  }
+  // What no closer depends on is never performed. An END takes up what it depends on.
+  bool is_end = closers.front()->op() == Op::kEnd;
+  absl::flat_hash_map<const UOp*, Closers> dependents;
+  if (!is_end) dependents = DependentsOf(closed, closers);
   for (Frame& frame : closed) {
-    Merge(frame.histories, closers, [&](const UOp* node) -> const UOp* {
-      // What a reduce stands for, its fellows may perform.
-      auto group = reduce_groups_.find(node);
-      absl::Span<const UOp* const> members(&node, 1);
-      if (group != reduce_groups_.end()) members = group->second;
-      for (const UOp* member : members) {
-        if (is_end && IsTakenUp(member)) return closers.front();
-        auto it = closer_of.find(member);
-        if (it != closer_of.end()) return it->second;
+    Merge(frame.histories, closers, [&](const Entry& entry) {
+      Closers of_entry;
+      for (const UOp* node : entry.nodes) {
+        if (is_end) {
+          if (IsTakenUp(node)) return Closers{closers.front()};
+          continue;
+        }
+        for (const UOp* closer : dependents[node]) {
+          if (std::find(of_entry.begin(), of_entry.end(), closer) == of_entry.end()) {
+            of_entry.push_back(closer);
+          }
+        }
       }
-      return nullptr;
+      return of_entry;
     });
-  }
-  if (closers.size() > 1) {
-    for (const UOp* closer : closers) reduce_groups_[closer] = closers;
   }
   return lost;
 }
 
+// Which of the closers depend on each entry of the closed loops; the closers stand in their order.
+absl::flat_hash_map<const UOp*, AccessOrder::Closers> AccessOrder::DependentsOf(
+    const std::vector<Frame>& closed, absl::Span<const UOp* const> closers) const {
+  absl::flat_hash_map<const UOp*, Closers> dependents;
+  for (const Frame& frame : closed) {
+    for (const auto& [base, history] : frame.histories) {
+      for (const Entry& entry : history.entries) {
+        for (const UOp* node : entry.nodes) dependents[node];
+      }
+    }
+  }
+  // From the closers down, users before sources: each node hands on its set of closers. Nodes
+  // older than the loops lead nowhere in them.
+  uint32_t oldest = NumberOf(closed.back().range);
+  constexpr size_t kSet = 64;
+  for (size_t first = 0; first < closers.size(); first += kSet) {
+    std::map<uint32_t, uint64_t, std::greater<uint32_t>> sets;  // by number
+    for (size_t i = first; i < std::min(first + kSet, closers.size()); ++i) {
+      sets[NumberOf(closers[i])] = uint64_t{1} << (i - first);
+    }
+    for (auto it = sets.begin(); it != sets.end(); it = sets.erase(it)) {
+      const UOp* node = infos_[it->first].node;
+      auto entry = dependents.find(node);
+      for (size_t i = 0; i < kSet && entry != dependents.end(); ++i) {
+        if (it->second >> i & 1) entry->second.push_back(closers[first + i]);
+      }
+      for (const UOp* source : node->sources()) {
+        uint32_t number = NumberOf(source);
+        if (number > oldest) sets[number] |= it->second;
+      }
+    }
+  }
+  return dependents;
+}
+
 void AccessOrder::Merge(Histories& from, absl::Span<const UOp* const> closers,
-                        absl::FunctionRef<const UOp*(const UOp*)> closer_of) {
+                        absl::FunctionRef<Closers(const Entry&)> closers_of) {
   for (auto& [base, history] : from) {
-    std::vector<Entry> merged;  // by closer, of which there are few
-    auto entry_of = [&](const UOp* closer) -> Entry& {
+    std::vector<Entry> merged;  // by closers, of which there are few
+    auto entry_of = [&](const Closers& nodes) -> Entry& {
       for (Entry& entry : merged) {
-        if (entry.node == closer) return entry;
+        if (entry.nodes == nodes) return entry;
       }
       merged.push_back({});
-      merged.back().node = closer;
+      merged.back().nodes = nodes;
       return merged.back();
     };
     if (history.has_forgotten) {
       for (const UOp* closer : closers) {
-        Entry& entry = entry_of(closer);
+        Entry& entry = entry_of({closer});
         entry.loads_anything = entry.stores_anything = true;
       }
     }
     for (const Entry& old : history.entries) {
-      const UOp* closer = old.node == nullptr ? nullptr : closer_of(old.node);
-      if (closer == nullptr) continue;
-      Entry& entry = entry_of(closer);
+      Closers nodes = closers_of(old);
+      if (nodes.empty()) continue;
+      Entry& entry = entry_of(nodes);
       entry.loads_anything |= old.loads_anything;
       entry.stores_anything |= old.stores_anything;
       for (const Location& location : old.locations) {

@@ -117,7 +117,9 @@ class AccessOrder {
   };
   // An access, or all accesses of a closed loop, which stand for them from then on.
   struct Entry {
-    const UOp* node;  // null: a later store stands for it
+    // The access, or closers of its loop, each of which depends on all of it. Empty: a later store
+    // stands for it.
+    std::vector<const UOp*> nodes;
     absl::InlinedVector<Location, 1> locations;
     uint32_t cover = 0;  // it comes after so many of the first entries of its history
     bool loads_anything = false, stores_anything = false;
@@ -160,12 +162,16 @@ class AccessOrder {
   bool EntryConflicts(const Access& access, const Entry& entry);
   bool JoinAll(const Access& access, AfterOf after_of, Plan* plan);
   void Record(const UOp* node, const Access& access, const Plan* plan);
+  using Closers = std::vector<const UOp*>;
+  absl::flat_hash_map<const UOp*, Closers> DependentsOf(const std::vector<Frame>& closed,
+                                                        absl::Span<const UOp* const> closers) const;
   void Merge(Histories& from, absl::Span<const UOp* const> closers,
-             absl::FunctionRef<const UOp*(const UOp*)> closer_of);
+             absl::FunctionRef<Closers(const Entry&)> closers_of);
 
   void StartSearch();
   void Visit(const UOp* node);
   bool IsVisited(const UOp* node) const { return infos_[NumberOf(node)].visited == search_; }
+  bool IsVisited(const Entry& entry) const;
   bool IsReached(const UOp* target);
 
   std::vector<Info> infos_;  // by number; infos_[0] is nobody's
@@ -175,7 +181,6 @@ class AccessOrder {
   // The loops of the last Close, while REDUCEs may join.
   std::vector<const UOp*> reduces_;
   std::vector<Frame> reduced_;
-  absl::flat_hash_map<const UOp*, std::vector<const UOp*>> reduce_groups_;  // of several, closed
   std::vector<std::pair<uint32_t, uint32_t>> heap_;  // to be expanded: last access, number
   uint32_t search_ = 0;
   Credits credits_;

@@ -130,7 +130,12 @@ bool AccessOrder::OrderAfter(const Access& access, size_t frame, Plan* plan) {
       if (credits_.tests <= 0) return false;
       continue;
     }
-    if (come_after(earlier.node)) plan->after.push_back(earlier.node);
+    // Of several closers one is enough, and a later one may be known already.
+    bool is_before = IsVisited(earlier);
+    for (const UOp* node : earlier.nodes) is_before = is_before || IsReached(node);
+    if (!is_before && come_after(earlier.nodes.front())) {
+      plan->after.push_back(earlier.nodes.front());
+    }
     cover = std::max(cover, earlier.cover);
   }
   if (history.join != nullptr && cover == 0 && come_after(history.join)) {
@@ -146,8 +151,8 @@ bool AccessOrder::OrderAfter(const Access& access, size_t frame, Plan* plan) {
   uint32_t next = end - cover <= kMaxLookedAt ? cover : end;
   bool is_gapless = next == cover;
   for (; next < end && is_gapless; ++next) {
-    const UOp* node = history.entries[next].node;
-    is_gapless = node == nullptr || IsVisited(node);
+    const Entry& entry = history.entries[next];
+    is_gapless = entry.nodes.empty() || IsVisited(entry);
   }
   plan->covers.push_back({static_cast<uint32_t>(frame), is_gapless ? end : cover});
   return true;
@@ -161,8 +166,7 @@ uint32_t AccessOrder::KnownCover(const UOp* base, size_t frame, const Plan& plan
     if (history.outer_covers.size() <= frame) continue;
     const auto& [outer_cover, entry] = history.outer_covers[frame];
     if (outer_cover <= known) continue;
-    const UOp* node = history.entries[entry].node;
-    if (entry < cover || (node != nullptr && IsVisited(node))) known = outer_cover;
+    if (entry < cover || IsVisited(history.entries[entry])) known = outer_cover;
   }
   return known;
 }
@@ -186,7 +190,8 @@ bool AccessOrder::JoinAll(const Access& access, AfterOf after_of, Plan* plan) {
     std::vector<const UOp*> sources = {join != nullptr ? join : base};
     absl::flat_hash_set<const UOp*> seen;
     for (const Entry& entry : history.entries) {
-      if (entry.node != nullptr && seen.insert(entry.node).second) sources.push_back(entry.node);
+      if (entry.nodes.empty()) continue;
+      if (seen.insert(entry.nodes.front()).second) sources.push_back(entry.nodes.front());
     }
     if (sources.size() == 1) continue;
     SortByContent(sources.begin() + 1, sources.end());
@@ -251,7 +256,7 @@ void AccessOrder::Record(const UOp* node, const Access& access, const Plan* plan
     auto is_replaced = [&](uint32_t i) {
       const Location& earlier = history.entries[i].locations.front();
       if (!SamePlace(earlier.index, access.index) || earlier.lanes > access.lanes) return false;
-      history.entries[i].node = nullptr;
+      history.entries[i].nodes.clear();
       return true;
     };
     here.erase(std::remove_if(here.begin(), here.end(), is_replaced), here.end());
@@ -259,7 +264,7 @@ void AccessOrder::Record(const UOp* node, const Access& access, const Plan* plan
   uint32_t number = static_cast<uint32_t>(history.entries.size());
   here.push_back(number);
   Entry entry;
-  entry.node = node;
+  entry.nodes = {node};
   if (plan != nullptr) {
     for (const auto& [frame, cover] : plan->covers) {
       if (frame + 1 == frames_.size()) {
@@ -330,6 +335,11 @@ void AccessOrder::Visit(const UOp* node) {
   infos_[number].visited = search_;
   heap_.push_back({infos_[number].last_access, number});
   std::push_heap(heap_.begin(), heap_.end());
+}
+
+bool AccessOrder::IsVisited(const Entry& entry) const {
+  return std::any_of(entry.nodes.begin(), entry.nodes.end(),
+                     [&](const UOp* node) { return IsVisited(node); });
 }
 
 bool AccessOrder::IsReached(const UOp* target) {

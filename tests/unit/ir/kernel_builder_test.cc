@@ -122,6 +122,31 @@ TEST_F(KernelBuilderTest, AfterAReduceItStandsForItsLoads) {
   EXPECT_THAT(OrderOf(b_.Store(y, Index(0), Value(1))), ElementsAre(largest));
 }
 
+TEST_F(KernelBuilderTest, OfNestedReducesThoseCountThatDependOnTheAccess) {
+  const UOp* y = b_.Param("y", Scalar::kF32, {8}, Access::kInOut);
+  const UOp* x = b_.Param("x", Scalar::kF32, {8}, Access::kIn);
+  const UOp* i = b_.Range(8, AxisKind::kReduce);
+  const UOp* k = b_.Range(8, AxisKind::kReduce);
+  const UOp* v = b_.Load(x, k);
+  const UOp* w = b_.Load(y, k);
+  const UOp* sum = b_.Reduce(ReduceKind::kAdd, v, {k});
+  const UOp* largest = b_.Reduce(ReduceKind::kMax, w, {k});
+  const UOp* of_sums = b_.Reduce(ReduceKind::kAdd, sum, {i});
+  const UOp* of_largest = b_.Reduce(ReduceKind::kMax, largest, {i});
+  // The sums lead to x only.
+  EXPECT_THAT(OrderOf(b_.Store(y, Index(0), of_sums)), ElementsAre(of_largest));
+}
+
+TEST_F(KernelBuilderTest, WhatALoopLoadsForNothingNeedsNoOrder) {
+  const UOp* y = b_.Param("y", Scalar::kF32, {8}, Access::kInOut);
+  const UOp* z = b_.Param("z", Scalar::kF32, {8}, Access::kOut);
+  const UOp* i = b_.Range(8);
+  b_.Load(y, i);
+  b_.Store(z, i, Value(1));
+  b_.End(i);
+  EXPECT_EQ(StateOf(b_.Store(y, Index(0), Value(1))), y);
+}
+
 TEST_F(KernelBuilderTest, AccessesStayInTheLoopsAroundThem) {
   const UOp* y = b_.Param("y", Scalar::kF32, {8}, Access::kOut);
   const UOp* acc = b_.Reg(Scalar::kF32, 1);

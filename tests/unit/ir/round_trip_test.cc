@@ -354,7 +354,7 @@ void CheckStatementsInOrder(uint32_t num_seeds) {
   EXPECT_LE(num_explicit, num_seeds / 20);
 }
 
-TEST(RoundTrip, RandomKernelsMeanTheirStatementsInOrder) { CheckStatementsInOrder(150); }
+TEST(RoundTrip, RandomKernelsMeanTheirStatementsInOrder) { CheckStatementsInOrder(300); }
 TEST(RoundTripSlow, RandomKernelsMeanTheirStatementsInOrder) { CheckStatementsInOrder(20000); }
 
 // Any order of accesses that a graph may have survives the text, also one that the builder would
@@ -375,7 +375,7 @@ void CheckOddOrders(uint32_t num_seeds) {
   EXPECT_GE(num_ordered, num_seeds / 2);
 }
 
-TEST(RoundTrip, RandomKernelsWithOddOrders) { CheckOddOrders(150); }
+TEST(RoundTrip, RandomKernelsWithOddOrders) { CheckOddOrders(300); }
 TEST(RoundTripSlow, RandomKernelsWithOddOrders) { CheckOddOrders(20000); }
 
 // --- Size -------------------------------------------------------------------------------------
