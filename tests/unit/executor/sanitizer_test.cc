@@ -1,7 +1,9 @@
 // The thread sanitizer sees races between kernels: neither the way tasks are handed over nor
 // tests/tsan.supp hides them.
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <thread>
 
 #include "executor/executor.h"
 #include "gmock/gmock.h"
@@ -19,12 +21,19 @@ namespace {
 #ifdef SVOD_TEST_THREAD_SANITIZER
 int64_t hidden_counter = 0;
 
-// Touches memory that the plan knows nothing of.
+// Touches memory that the plan knows nothing of, once a second thread has come: a busy machine may
+// let the first one run many kernels before. Relaxed order makes no happens-before edge.
 int32_t RacyKernel(void* const*, const int64_t*, int64_t, void*) {
-  ++hidden_counter;
-  auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(200);
-  while (std::chrono::steady_clock::now() < end) {
+  static std::atomic<int> num_threads_seen{0};
+  thread_local bool is_counted = false;
+  if (!is_counted) num_threads_seen.fetch_add(1, std::memory_order_relaxed);
+  is_counted = true;
+  auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (num_threads_seen.load(std::memory_order_relaxed) < 2 &&
+         std::chrono::steady_clock::now() < end) {
+    std::this_thread::yield();
   }
+  ++hidden_counter;
   return 0;
 }
 
