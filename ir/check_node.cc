@@ -1,4 +1,6 @@
 // CheckNode: what one node must satisfy by its row of the op table, whatever stands around it.
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "ir/status_macros.h"
@@ -191,6 +193,86 @@ absl::Status CheckPlan(Op op, absl::Span<const UOp* const> sources) {
   return absl::OkStatus();
 }
 
+// Whether a tensor op may take the node: a buffer, a state of one, or a scalar-typed value.
+bool IsTensor(const UOp* node) {
+  return node->op() != Op::kIndex && !node->dtype().is_void() && !node->dtype().is_vector();
+}
+
+absl::Status CheckAxes(Op op, absl::Span<const int64_t> axes) {
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if (axes[i] < 0) return Error(op, absl::StrCat("axis, got ", axes[i], ", expected at least 0"));
+    for (size_t j = 0; j < i; ++j) {
+      if (axes[i] == axes[j]) return Error(op, absl::StrCat("axes, got ", axes[i], " twice"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// How many tensors lead the sources of a tensor op; index expressions follow.
+int NumTensors(Op op) {
+  if (op == Op::kArange) return 0;
+  if (op == Op::kPad || op == Op::kGather || op == Op::kAssign) return 2;
+  return op == Op::kScatter ? 3 : 1;
+}
+
+absl::Status CheckTensorOp(Op op, DType dtype, absl::Span<const UOp* const> sources,
+                           const Argument& argument) {
+  size_t num_tensors = static_cast<size_t>(NumTensors(op));
+  for (size_t i = 0; i < sources.size(); ++i) {
+    if (i < num_tensors ? !IsTensor(sources[i]) : sources[i]->dtype() != Scalar::kIndex) {
+      return Error(op, absl::StrCat("source ", i, ", got ", InfoOf(sources[i]->op()).text, " of ",
+                                    ToString(sources[i]->dtype()), ", expected ",
+                                    i < num_tensors ? "a tensor" : "an index expression"));
+    }
+  }
+  if ((op == Op::kPad || op == Op::kShrink) && (sources.size() - num_tensors) % 2 != 0) {
+    return Error(op, absl::StrCat("amounts, got ", sources.size() - num_tensors,
+                                  ", expected two a dimension"));
+  }
+  if (op == Op::kArange && (dtype.is_vector() || dtype.is_bool())) {
+    return Error(op, absl::StrCat("dtype, got ", ToString(dtype), ", expected a number's"));
+  }
+  if (op == Op::kReshape || op == Op::kExpand) {
+    SVOD_RETURN_IF_ERROR(CheckDimensions(op, sources.subspan(1)));
+  }
+  if (op == Op::kPad || op == Op::kScatter || op == Op::kAssign) {
+    const UOp* other = sources[op == Op::kScatter ? 2 : 1];
+    if (other->dtype() != sources[0]->dtype()) {
+      return Error(op, absl::StrCat("value dtype, got ", ToString(other->dtype()), ", expected ",
+                                    ToString(sources[0]->dtype())));
+    }
+  }
+  if ((op == Op::kGather || op == Op::kScatter) && !sources[1]->dtype().is_integer()) {
+    return Error(op, absl::StrCat("positions, got ", ToString(sources[1]->dtype()),
+                                  ", expected integers"));
+  }
+  if (const auto* axes = std::get_if<AxesArgument>(&argument)) {
+    SVOD_RETURN_IF_ERROR(CheckAxes(op, axes->axes));
+    if (op == Op::kGather && axes->axes.size() != 1) {
+      return Error(op, absl::StrCat("axes, got ", axes->axes.size(), ", expected 1"));
+    }
+  }
+  if (const auto* scatter = std::get_if<ScatterArgument>(&argument)) {
+    SVOD_RETURN_IF_ERROR(CheckAxes(op, {scatter->axis}));
+    if (scatter->kind != ScatterKind::kSet && sources[0]->dtype().is_bool()) {
+      return Error(op, "dtype of a fold, got bool, expected a number's");
+    }
+  }
+  if (const auto* reduce = std::get_if<ReduceAxesArgument>(&argument)) {
+    SVOD_RETURN_IF_ERROR(CheckAxes(op, reduce->axes));
+    if (!std::is_sorted(reduce->axes.begin(), reduce->axes.end())) {
+      return Error(op, "axes, expected them in ascending order");
+    }
+    bool bitwise = reduce->kind == ReduceKind::kAnd || reduce->kind == ReduceKind::kOr;
+    if (bitwise && sources[0]->dtype().is_float()) {
+      return Error(op, absl::StrCat("reduce_", ToString(reduce->kind), ", got ",
+                                    ToString(sources[0]->dtype()),
+                                    ", expected an integer or bool"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<DType> InferDType(Op op, DType dtype, absl::Span<const UOp* const> sources,
                                  const Argument& argument) {
   auto all_equal = [&](absl::Span<const UOp* const> of) -> absl::Status {
@@ -316,6 +398,9 @@ absl::StatusOr<DType> CheckNode(Op op, DType dtype, absl::Span<const UOp* const>
       break;
     case OpClass::kControl:
       SVOD_RETURN_IF_ERROR(CheckControl(op, sources, argument));
+      break;
+    case OpClass::kTensor:
+      SVOD_RETURN_IF_ERROR(CheckTensorOp(op, dtype, sources, argument));
       break;
     case OpClass::kPlan:
       SVOD_RETURN_IF_ERROR(CheckPlan(op, sources));

@@ -315,6 +315,18 @@ uint64_t EvaluateScalar(Op op, DType dtype, DType operand, Operands v) {
     case Op::kCopy:
     case Op::kBufferView:
     case Op::kCustomFunction:
+    case Op::kReshape:
+    case Op::kExpand:
+    case Op::kPermute:
+    case Op::kPad:
+    case Op::kShrink:
+    case Op::kFlip:
+    case Op::kReduceAxis:
+    case Op::kArange:
+    case Op::kGather:
+    case Op::kScatter:
+    case Op::kContiguous:
+    case Op::kAssign:
       break;
   }
   SVOD_DCHECK(IsElementwise(op));

@@ -31,6 +31,9 @@ enum class ArgumentKind : uint8_t {
   kLanes,
   kView,
   kCustom,
+  kAxes,
+  kReduceAxes,
+  kScatter,
 };
 
 enum class OpClass : uint8_t {
@@ -43,6 +46,7 @@ enum class OpClass : uint8_t {
   kUnary,
   kBinary,
   kTernary,
+  kTensor,
   kPlan,
 };
 

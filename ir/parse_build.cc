@@ -143,6 +143,9 @@ const UOp* Parser::BuildStatement() {
     case ArgumentKind::kCustom:
     case ArgumentKind::kParam:
     case ArgumentKind::kFunction:
+    case ArgumentKind::kAxes:
+    case ArgumentKind::kReduceAxes:
+    case ArgumentKind::kScatter:
       return BuildPlain();
   }
   return nullptr;

@@ -245,6 +245,9 @@ class FunctionPrinter {
       case ArgumentKind::kConst:
       case ArgumentKind::kParam:
       case ArgumentKind::kFunction:
+      case ArgumentKind::kAxes:
+      case ArgumentKind::kReduceAxes:
+      case ArgumentKind::kScatter:
         return Fail(node, "not a line");
     }
   }

@@ -11,6 +11,9 @@ Syntax SyntaxOf(ArgumentKind kind) {
     case ArgumentKind::kParam:
     case ArgumentKind::kReduce:
     case ArgumentKind::kFunction:
+    case ArgumentKind::kAxes:
+    case ArgumentKind::kReduceAxes:
+    case ArgumentKind::kScatter:
       return {};
     case ArgumentKind::kVariable:
       return {.string = true, .attributes = {"min", "max"}};
@@ -39,6 +42,7 @@ std::string WhyNotIn(Block block, Op op) {
   auto reason = [&](absl::string_view what) { return absl::StrCat(InfoOf(op).text, ": ", what); };
   if (op == Op::kParam) return reason("no line of its own, expected in the header: '%x: f32[64]'");
   if (op == Op::kIndex) return reason("no line of its own, expected in an access: '%x[%i]'");
+  if (InfoOf(op).op_class == OpClass::kTensor) return reason("its text form is not there yet");
   if (op == Op::kConst || op == Op::kDefineVar || IsElementwise(op)) return "";
   if (block == Block::kHeader) return reason("in a header, expected define_var or arithmetic");
   bool is_for_graphs =

@@ -107,6 +107,19 @@ struct AddArgument {
   }
   void operator()(const ViewArgument& a) const { hasher.Add(static_cast<uint64_t>(a.byte_offset)); }
   void operator()(const CustomArgument& a) const { hasher.Add(a.kind); }
+  void operator()(const AxesArgument& a) const { AddAxes(a.axes); }
+  void operator()(const ReduceAxesArgument& a) const {
+    hasher.Add(static_cast<uint64_t>(a.kind));
+    AddAxes(a.axes);
+  }
+  void operator()(const ScatterArgument& a) const {
+    hasher.Add(static_cast<uint64_t>(a.kind));
+    hasher.Add(static_cast<uint64_t>(a.axis));
+  }
+  void AddAxes(absl::Span<const int64_t> axes) const {
+    hasher.Add(axes.size());
+    for (int64_t axis : axes) hasher.Add(static_cast<uint64_t>(axis));
+  }
 };
 
 // What Make looks up before a node exists.
@@ -148,6 +161,8 @@ struct Context::State {
     if (auto* a = std::get_if<ParamArgument>(&own)) a->name = arena.Copy(a->name);
     if (auto* a = std::get_if<CustomArgument>(&own)) a->kind = arena.Copy(a->kind);
     if (auto* a = std::get_if<LanesArgument>(&own)) a->lanes = arena.Copy(a->lanes);
+    if (auto* a = std::get_if<AxesArgument>(&own)) a->axes = arena.Copy(a->axes);
+    if (auto* a = std::get_if<ReduceAxesArgument>(&own)) a->axes = arena.Copy(a->axes);
     if (auto* a = std::get_if<FunctionArgument>(&own)) {
       a->name = arena.Copy(a->name);
       std::vector<absl::string_view> opts;
@@ -308,6 +323,11 @@ const char* ToString(Access access) {
 
 const char* ToString(AxisKind kind) {
   constexpr const char* kNames[] = {"loop", "reduce"};
+  return kNames[static_cast<int>(kind)];
+}
+
+const char* ToString(ScatterKind kind) {
+  constexpr const char* kNames[] = {"set", "add", "mul", "max", "min"};
   return kNames[static_cast<int>(kind)];
 }
 

@@ -22,11 +22,13 @@ namespace svod {
 enum class Access : uint8_t { kIn, kOut, kInOut };
 enum class AxisKind : uint8_t { kLoop, kReduce };
 enum class ReduceKind : uint8_t { kAdd, kMul, kMax, kMin, kAnd, kOr };
+enum class ScatterKind : uint8_t { kSet, kAdd, kMul, kMax, kMin };
 
 // Spellings in the text form: "inout", "loop", "add".
 const char* ToString(Access access);
 const char* ToString(AxisKind kind);
 const char* ToString(ReduceKind kind);
+const char* ToString(ScatterKind kind);
 
 // The arguments. Strings and lists point into the context that made the node.
 struct ConstArgument {
@@ -85,12 +87,28 @@ struct CustomArgument {
   absl::string_view kind;
   bool operator==(const CustomArgument&) const = default;
 };
+// Dimensions of source 0, 0 the outermost.
+struct AxesArgument {
+  absl::Span<const int64_t> axes;
+  bool operator==(const AxesArgument&) const = default;
+};
+struct ReduceAxesArgument {
+  ReduceKind kind = ReduceKind::kAdd;
+  absl::Span<const int64_t> axes;  // ascending
+  bool operator==(const ReduceAxesArgument&) const = default;
+};
+struct ScatterArgument {
+  ScatterKind kind = ScatterKind::kSet;
+  int64_t axis = 0;
+  bool operator==(const ScatterArgument&) const = default;
+};
 
 // Its alternatives stand in the order of ArgumentKind.
 using Argument =
     std::variant<std::monostate, ConstArgument, VariableArgument, ParamArgument, BufferArgument,
                  ScratchArgument, AlignmentArgument, AxisArgument, ReduceArgument, FunctionArgument,
-                 LanesArgument, ViewArgument, CustomArgument>;
+                 LanesArgument, ViewArgument, CustomArgument, AxesArgument, ReduceAxesArgument,
+                 ScatterArgument>;
 
 // A content hash: equal programs have equal hashes in every context, process and run.
 struct Hash128 {

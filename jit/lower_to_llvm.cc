@@ -47,6 +47,7 @@ bool IsLowerable(Op op) {
       return op != Op::kBuffer;
     case OpClass::kControl:
       return op != Op::kReduce;
+    case OpClass::kTensor:
     case OpClass::kPlan:
       return false;
   }

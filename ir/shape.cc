@@ -1,0 +1,468 @@
+#include "ir/shape.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "ir/status_macros.h"
+
+namespace svod {
+namespace {
+
+absl::Status Error(absl::string_view op, absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat(op, ": ", what));
+}
+absl::Status Error(const UOp* node, absl::string_view what) {
+  return Error(InfoOf(node->op()).text, what);
+}
+
+// The text of a dimension, with brackets where it is part of a product.
+std::string Text(const UOp* node, bool in_product, int depth) {
+  constexpr int kMaxDepth = 16;
+  if (IsConst(node)) return absl::StrCat(ConstInt(node));
+  if (const auto* variable = std::get_if<VariableArgument>(&node->argument())) {
+    return std::string(variable->name);
+  }
+  if (depth > kMaxDepth || node->num_sources() != 2) return InfoOf(node->op()).text;
+  auto part = [&](int i, bool product) { return Text(node->source(i), product, depth + 1); };
+  if (node->op() == Op::kMul) return absl::StrCat(part(0, true), " * ", part(1, true));
+  if (node->op() == Op::kAdd || node->op() == Op::kSub) {
+    const char* sign = node->op() == Op::kAdd ? " + " : " - ";
+    std::string sum = absl::StrCat(part(0, false), sign, part(1, node->op() == Op::kSub));
+    return in_product ? absl::StrCat("(", sum, ")") : sum;
+  }
+  return absl::StrCat(InfoOf(node->op()).text, "(", part(0, false), ", ", part(1, false), ")");
+}
+
+}  // namespace
+
+std::string ToString(const UOp* dimension) { return Text(dimension, false, 0); }
+
+std::string ShapeToString(ShapeSpan shape) {
+  return absl::StrCat("[",
+                      absl::StrJoin(shape, ", ",
+                                    [](std::string* out, const UOp* dimension) {
+                                      absl::StrAppend(out, ToString(dimension));
+                                    }),
+                      "]");
+}
+
+std::string ShapeToString(DType dtype, ShapeSpan shape) {
+  return absl::StrCat(ToString(dtype), ShapeToString(shape));
+}
+
+// --- Dims -------------------------------------------------------------------------------------
+
+const UOp* Dims::Make(Op op, const UOp* a, const UOp* b) {
+  if (a == nullptr || b == nullptr) return nullptr;
+  absl::StatusOr<const UOp*> node = context_.Make(op, {a, b});
+  return node.ok() ? Normalize(*node) : nullptr;
+}
+
+// Rebuilds a sum of products in the order of its terms: variables first, the constant last.
+const UOp* Dims::Build(const Affine& affine) {
+  const UOp* sum = nullptr;
+  auto make = [&](Op op, const UOp* a, const UOp* b) { return context_.Make(op, {a, b}).value(); };
+  for (const Term& term : affine.terms) {
+    const UOp* product = nullptr;
+    for (const Atom& atom : term.atoms) {
+      product = product == nullptr ? atom.node : make(Op::kMul, product, atom.node);
+    }
+    if (term.coefficient != 1) product = make(Op::kMul, product, Const(term.coefficient));
+    sum = sum == nullptr ? product : make(Op::kAdd, sum, product);
+  }
+  if (sum == nullptr) return Const(affine.constant);
+  return affine.constant == 0 ? sum : make(Op::kAdd, sum, Const(affine.constant));
+}
+
+// Divides a sum of products whose coefficients are all multiples; false when they are not.
+static bool DivideExactly(const Affine& affine, int64_t divisor, Affine* quotient) {
+  if (divisor <= 0 || !affine.exact || affine.constant % divisor != 0) return false;
+  *quotient = affine;
+  quotient->constant /= divisor;
+  for (Term& term : quotient->terms) {
+    if (term.coefficient % divisor != 0) return false;
+    term.coefficient /= divisor;
+  }
+  return true;
+}
+
+const UOp* Dims::Normalize(const UOp* index) {
+  if (index == nullptr || IsConst(index) || index->op() == Op::kDefineVar) return index;
+  auto it = normal_.find(index);
+  if (it != normal_.end()) return it->second;
+  // Sources first; dimensions are small expressions, but text may make them deep.
+  for (const UOp* node : Toposort(index)) {
+    if (normal_.contains(node) || node->num_sources() == 0) continue;
+    std::vector<const UOp*> sources;
+    for (const UOp* source : node->sources()) {
+      auto known = normal_.find(source);
+      sources.push_back(known == normal_.end() ? source : known->second);
+    }
+    const UOp* result = node;
+    absl::StatusOr<const UOp*> made =
+        context_.Make(node->op(), node->dtype(), sources, node->argument());
+    if (made.ok()) result = *made;
+    if (result->dtype() == Scalar::kIndex) {
+      IntRange range = ranges_.Of(result);
+      if (range.is_single() && IsElementwise(result->op())) {
+        result = Const(range.min);
+      } else if (result->op() == Op::kFloordiv && IsConst(result->source(1))) {
+        Affine quotient;
+        if (DivideExactly(ranges_.AffineOf(result->source(0)), ConstInt(result->source(1)),
+                          &quotient)) {
+          result = Build(quotient);
+        }
+      } else if (result->op() == Op::kFloormod && IsConst(result->source(1))) {
+        Affine quotient;
+        if (DivideExactly(ranges_.AffineOf(result->source(0)), ConstInt(result->source(1)),
+                          &quotient)) {
+          result = Const(0);
+        }
+      } else if (result->op() == Op::kMax || result->op() == Op::kMin) {
+        const UOp *a = result->source(0), *b = result->source(1);
+        if (AtMost(a, b)) {
+          result = result->op() == Op::kMax ? b : a;
+        } else if (AtMost(b, a)) {
+          result = result->op() == Op::kMax ? a : b;
+        }
+      } else {
+        Affine affine = ranges_.AffineOf(result);
+        if (affine.exact && IsSmall(affine)) result = Build(affine);
+      }
+    }
+    normal_[node] = result;
+    normal_.try_emplace(result, result);
+  }
+  it = normal_.find(index);
+  return it == normal_.end() ? index : it->second;
+}
+
+const UOp* Dims::Add(const UOp* a, const UOp* b) { return Make(Op::kAdd, a, b); }
+const UOp* Dims::Sub(const UOp* a, const UOp* b) { return Make(Op::kSub, a, b); }
+const UOp* Dims::Mul(const UOp* a, const UOp* b) { return Make(Op::kMul, a, b); }
+const UOp* Dims::Floormod(const UOp* a, const UOp* b) { return Make(Op::kFloormod, a, b); }
+const UOp* Dims::Min(const UOp* a, const UOp* b) { return Make(Op::kMin, a, b); }
+const UOp* Dims::Max(const UOp* a, const UOp* b) { return Make(Op::kMax, a, b); }
+
+const UOp* Dims::Floordiv(const UOp* a, const UOp* b) {
+  if (a == nullptr || b == nullptr) return nullptr;
+  // n * m / n: a product of variables divided by one of them.
+  if (!IsConst(b) && ranges_.Of(b).min > 0) {
+    Affine x = ranges_.AffineOf(a), y = ranges_.AffineOf(b);
+    if (x.exact && y.exact && y.constant == 0 && y.terms.size() == 1 && x.constant == 0) {
+      const Term& divisor = y.terms[0];
+      Affine quotient;
+      bool divides = !x.terms.empty();
+      for (Term term : x.terms) {
+        for (const Atom& atom : divisor.atoms) {
+          auto at = std::find(term.atoms.begin(), term.atoms.end(), atom);
+          if (at == term.atoms.end()) {
+            divides = false;
+            break;
+          }
+          term.atoms.erase(at);
+        }
+        if (!divides || term.coefficient % divisor.coefficient != 0) {
+          divides = false;
+          break;
+        }
+        term.coefficient /= divisor.coefficient;
+        Affine part;
+        if (term.atoms.empty()) {
+          part = Affine::Constant(term.coefficient);
+        } else {
+          part.terms.push_back(term);
+        }
+        quotient = quotient + part;
+      }
+      if (divides) return Build(quotient);
+    }
+  }
+  return Make(Op::kFloordiv, a, b);
+}
+
+const UOp* Dims::Product(ShapeSpan dims) {
+  const UOp* product = Const(1);
+  for (const UOp* dimension : dims) product = Mul(product, dimension);
+  return product;
+}
+
+bool Dims::Same(const UOp* a, const UOp* b) {
+  if (a == b) return true;
+  if (IsConst(a) && IsConst(b)) return ConstInt(a) == ConstInt(b);
+  if (Normalize(a) == Normalize(b)) return true;
+  Affine difference = ranges_.AffineOf(a) - ranges_.AffineOf(b);
+  return difference.exact && difference.is_constant() && difference.constant == 0;
+}
+
+bool Dims::AtMost(const UOp* a, const UOp* b) {
+  if (ranges_.Of(a).max <= ranges_.Of(b).min) return true;
+  Affine difference = ranges_.AffineOf(b) - ranges_.AffineOf(a);
+  return difference.exact && BoundsOf(difference, ranges_).min >= 0;
+}
+
+// --- Shapes -----------------------------------------------------------------------------------
+
+absl::StatusOr<Shape> BroadcastShapes(absl::Span<const ShapeSpan> shapes, Dims& dims,
+                                      absl::string_view op) {
+  Shape result;
+  for (ShapeSpan shape : shapes) {
+    Shape joined(std::max(shape.size(), result.size()));
+    for (size_t back = 1; back <= joined.size(); ++back) {
+      const UOp* a = back <= result.size() ? result[result.size() - back] : nullptr;
+      const UOp* b = back <= shape.size() ? shape[shape.size() - back] : nullptr;
+      const UOp*& to = joined[joined.size() - back];
+      if (a == nullptr || b == nullptr) {
+        to = a == nullptr ? b : a;
+      } else if (IsConstInt(a, 1)) {
+        to = b;
+      } else if (IsConstInt(b, 1) || dims.Same(a, b)) {
+        to = a;
+      } else {
+        return Error(op, absl::StrCat("shapes, got ", ShapeToString(result), " and ",
+                                      ShapeToString(shape), ", expected dimension -", back,
+                                      " to be equal or one of them 1"));
+      }
+    }
+    result = std::move(joined);
+  }
+  return result;
+}
+
+int NumTensorSources(const UOp* node) {
+  Op op = node->op();
+  if (InfoOf(op).op_class != OpClass::kTensor) return node->num_sources();
+  if (op == Op::kArange) return 0;
+  if (op == Op::kPad || op == Op::kGather || op == Op::kAssign) return 2;
+  return op == Op::kScatter ? 3 : 1;
+}
+
+absl::StatusOr<ShapeSpan> ShapeAnalysis::Of(const UOp* tensor, const UOp** culprit) {
+  auto it = known_.find(tensor);
+  if (it != known_.end()) return ShapeSpan(it->second);
+  std::vector<std::pair<const UOp*, int>> stack = {{tensor, 0}};
+  while (!stack.empty()) {
+    auto& [node, next] = stack.back();
+    bool has_shape_of_its_own = InfoOf(node->op()).op_class == OpClass::kBuffer ||
+                                node->op() == Op::kBufferView || node->op() == Op::kBind;
+    int wanted = has_shape_of_its_own          ? 0
+                 : node->op() == Op::kAfter    ? 1
+                 : node->op() == Op::kReshape  ? 1
+                                               : NumTensorSources(node);
+    if (next < wanted) {
+      const UOp* source = node->source(next++);
+      if (!known_.contains(source)) stack.emplace_back(source, 0);
+      continue;
+    }
+    const UOp* done = node;
+    stack.pop_back();
+    if (known_.contains(done)) continue;
+    absl::StatusOr<Shape> shape = Infer(done);
+    if (shape.ok()) {
+      absl::Status size = CheckSize(done, *shape);
+      if (!size.ok()) shape = size;
+    }
+    if (!shape.ok()) {
+      if (culprit != nullptr) *culprit = done;
+      return shape.status();
+    }
+    known_[done] = *std::move(shape);
+  }
+  return ShapeSpan(known_.at(tensor));
+}
+
+absl::Status ShapeAnalysis::CheckSize(const UOp* node, ShapeSpan shape) {
+  if (shape.size() > kMaxRank) {
+    return Error(node, absl::StrCat("dimensions, got ", shape.size(), ", expected at most ",
+                                    kMaxRank));
+  }
+  __int128 bytes = node->dtype().is_void() ? 1 : node->dtype().size_bytes();
+  bool is_empty = false;
+  for (const UOp* dimension : shape) {
+    IntRange range = dims_.RangeOf(dimension);
+    if (range.min < 0) {
+      return Error(node, absl::StrCat("dimension, got ", ToString(dimension), " of at least ",
+                                      range.min, ", expected at least 0"));
+    }
+    is_empty = is_empty || range.max == 0;
+    // Zero elsewhere does not make a dimension of 2^62 one that positions can reach.
+    bytes *= std::max<int64_t>(range.max, 1);
+    if (bytes > kMaxTensorBytes && !is_empty) {
+      return Error(node, absl::StrCat("size, got ", ShapeToString(node->dtype(), shape),
+                                      ", expected at most 2^62 bytes"));
+    }
+    bytes = std::min<__int128>(bytes, kMaxTensorBytes + __int128{1});
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Shape> ShapeAnalysis::Infer(const UOp* node) {
+  Op op = node->op();
+  OpClass op_class = InfoOf(op).op_class;
+  if (op_class == OpClass::kTensor) return InferTensorOp(node);
+  if (op == Op::kAfter) return known_.at(node->source(0));
+  if (op == Op::kParam || op == Op::kBuffer || op == Op::kBufferView) {
+    Shape shape;
+    for (const UOp* dimension : DimensionsOf(node)) shape.push_back(dims_.Normalize(dimension));
+    return shape;
+  }
+  bool is_scalar = op == Op::kConst || op == Op::kDefineVar || op == Op::kBind;
+  if (node->dtype().is_vector() || !(is_scalar || IsElementwise(op))) {
+    return Error(node, absl::StrCat("got ", InfoOf(op).text, " of ", ToString(node->dtype()),
+                                    ", expected a tensor"));
+  }
+  if (is_scalar) return Shape();
+  std::vector<ShapeSpan> shapes;
+  for (const UOp* source : node->sources()) shapes.push_back(known_.at(source));
+  return BroadcastShapes(shapes, dims_, InfoOf(op).text);
+}
+
+absl::StatusOr<Shape> ShapeAnalysis::InferTensorOp(const UOp* node) {
+  Shape x;
+  if (node->num_sources() > 0 && NumTensorSources(node) > 0) x = known_.at(node->source(0));
+  size_t rank = x.size();
+  auto check_rank = [&](size_t got, absl::string_view what) -> absl::Status {
+    if (got == rank) return absl::OkStatus();
+    return Error(node, absl::StrCat(what, ", got ", got, " for shape ", ShapeToString(x),
+                                    ", expected ", rank));
+  };
+  auto check_axes = [&](absl::Span<const int64_t> axes) -> absl::Status {
+    for (int64_t axis : axes) {
+      if (static_cast<size_t>(axis) >= rank) {
+        return Error(node, absl::StrCat("axis, got ", axis, " for shape ", ShapeToString(x),
+                                        ", expected less than ", rank));
+      }
+    }
+    return absl::OkStatus();
+  };
+  Op op = node->op();
+  Shape result;
+  if (op == Op::kReshape) {
+    for (const UOp* dimension : NewDimsOf(node)) result.push_back(dims_.Normalize(dimension));
+    const UOp *before = dims_.Product(x), *after = dims_.Product(result);
+    if (before == nullptr || after == nullptr || !dims_.Same(before, after)) {
+      return Error(node, absl::StrCat("shapes, got ", ShapeToString(x), " to ",
+                                      ShapeToString(result), ", expected as many elements"));
+    }
+    return result;
+  }
+  if (op == Op::kExpand) {
+    for (const UOp* dimension : NewDimsOf(node)) result.push_back(dims_.Normalize(dimension));
+    bool fits = result.size() >= rank;
+    for (size_t back = 1; fits && back <= rank; ++back) {
+      const UOp* from = x[rank - back];
+      fits = IsConstInt(from, 1) || dims_.Same(from, result[result.size() - back]);
+    }
+    if (fits) return result;
+    return Error(node, absl::StrCat("shapes, got ", ShapeToString(x), " to ",
+                                    ShapeToString(result),
+                                    ", expected equal dimensions where the first are not 1"));
+  }
+  if (op == Op::kPermute) {
+    absl::Span<const int64_t> axes = node->arg<AxesArgument>().axes;
+    SVOD_RETURN_IF_ERROR(check_rank(axes.size(), "axes"));
+    SVOD_RETURN_IF_ERROR(check_axes(axes));
+    for (int64_t axis : axes) result.push_back(x[static_cast<size_t>(axis)]);
+    return result;
+  }
+  if (op == Op::kFlip) {
+    SVOD_RETURN_IF_ERROR(check_axes(node->arg<AxesArgument>().axes));
+    return x;
+  }
+  if (op == Op::kPad) {
+    SVOD_RETURN_IF_ERROR(check_rank(LowOf(node).size(), "amounts"));
+    if (!known_.at(node->source(1)).empty()) {
+      return Error(node, absl::StrCat("value, got shape ",
+                                      ShapeToString(known_.at(node->source(1))),
+                                      ", expected []"));
+    }
+    for (size_t i = 0; i < rank; ++i) {
+      for (const UOp* amount : {LowOf(node)[i], HighOf(node)[i]}) {
+        if (dims_.RangeOf(amount).min < 0) {
+          return Error(node, absl::StrCat("amount, got ", ToString(amount),
+                                          ", expected at least 0"));
+        }
+      }
+      result.push_back(dims_.Add(dims_.Add(LowOf(node)[i], x[i]), HighOf(node)[i]));
+    }
+    return result;
+  }
+  if (op == Op::kShrink) {
+    SVOD_RETURN_IF_ERROR(check_rank(SizeOf(node).size(), "sizes"));
+    for (size_t i = 0; i < rank; ++i) {
+      const UOp *begin = BeginOf(node)[i], *size = SizeOf(node)[i];
+      if (dims_.RangeOf(begin).min < 0 || dims_.RangeOf(size).min < 0 ||
+          !dims_.AtMost(dims_.Add(begin, size), x[i])) {
+        return Error(node, absl::StrCat("part, got ", ToString(size), " from ", ToString(begin),
+                                        " on of dimension ", i, " of ", ShapeToString(x),
+                                        ", expected it inside"));
+      }
+      result.push_back(dims_.Normalize(size));
+    }
+    return result;
+  }
+  if (op == Op::kReduceAxis) {
+    absl::Span<const int64_t> axes = node->arg<ReduceAxesArgument>().axes;
+    SVOD_RETURN_IF_ERROR(check_axes(axes));
+    result = x;
+    for (int64_t axis : axes) result[static_cast<size_t>(axis)] = dims_.Const(1);
+    return result;
+  }
+  if (op == Op::kArange) {
+    return Shape{dims_.Normalize(node->source(0))};
+  }
+  if (op == Op::kGather || op == Op::kScatter) {
+    bool is_gather = node->op() == Op::kGather;
+    int64_t axis = is_gather ? node->arg<AxesArgument>().axes[0]
+                             : node->arg<ScatterArgument>().axis;
+    const Shape& positions = known_.at(node->source(1));
+    SVOD_RETURN_IF_ERROR(check_axes({axis}));
+    bool fits = positions.size() == rank;
+    for (size_t i = 0; fits && i < rank; ++i) {
+      fits = i == static_cast<size_t>(axis) || dims_.AtMost(positions[i], x[i]);
+    }
+    if (!fits) {
+      return Error(node, absl::StrCat("shapes, got ", ShapeToString(x), " and positions ",
+                                      ShapeToString(positions),
+                                      ", expected as many dimensions, and none larger but along "
+                                      "axis ",
+                                      axis));
+    }
+    if (is_gather) return positions;
+    const Shape& updates = known_.at(node->source(2));
+    fits = updates.size() == rank;
+    for (size_t i = 0; fits && i < rank; ++i) fits = dims_.Same(updates[i], positions[i]);
+    if (fits) return x;
+    return Error(node, absl::StrCat("shapes, got positions ", ShapeToString(positions),
+                                    " and updates ", ShapeToString(updates),
+                                    ", expected them equal"));
+  }
+  if (op == Op::kContiguous) {
+    return x;
+  }
+  if (op == Op::kAssign) {
+    const Shape& value = known_.at(node->source(1));
+    const UOp* target = node->source(0);
+    while (target->op() == Op::kReshape || target->op() == Op::kPermute ||
+           target->op() == Op::kShrink || target->op() == Op::kFlip) {
+      target = target->source(0);
+    }
+    if (BaseBuffer(target) == nullptr) {
+      return Error(node, absl::StrCat("target, got ", InfoOf(target->op()).text,
+                                      ", expected a buffer, or reshape, permute, shrink and "
+                                      "flip of one"));
+    }
+    bool fits = value.size() <= rank;
+    for (size_t back = 1; fits && back <= value.size(); ++back) {
+      const UOp* from = value[value.size() - back];
+      fits = IsConstInt(from, 1) || dims_.Same(from, x[rank - back]);
+    }
+    if (fits) return x;
+    return Error(node, absl::StrCat("shapes, got a value ", ShapeToString(value), " for ",
+                                    ShapeToString(x), ", expected it to broadcast to that"));
+  }
+  return absl::InternalError(absl::StrCat(InfoOf(op).text, ": has no shape rule"));
+}
+
+}  // namespace svod
