@@ -278,14 +278,16 @@ absl::Status ShapeAnalysis::CheckSize(const UOp* node, ShapeSpan shape) {
                                     kMaxRank));
   }
   __int128 bytes = node->dtype().is_void() ? 1 : node->dtype().size_bytes();
-  bool is_empty = false;
+  // Without elements the other dimensions may be of any size.
+  bool is_empty = std::any_of(shape.begin(), shape.end(), [&](const UOp* dimension) {
+    return dims_.RangeOf(dimension).max == 0;
+  });
   for (const UOp* dimension : shape) {
     IntRange range = dims_.RangeOf(dimension);
     if (range.min < 0) {
       return Error(node, absl::StrCat("dimension, got ", ToString(dimension), " of at least ",
                                       range.min, ", expected at least 0"));
     }
-    is_empty = is_empty || range.max == 0;
     // Zero elsewhere does not make a dimension of 2^62 one that positions can reach.
     bytes *= std::max<int64_t>(range.max, 1);
     if (bytes > kMaxTensorBytes && !is_empty) {
