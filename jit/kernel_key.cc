@@ -92,8 +92,22 @@ class Encoder {
   }
   void operator()(const ViewArgument& a) { Add(a.byte_offset); }
   void operator()(const CustomArgument& a) { Add(a.kind); }
+  void operator()(const AxesArgument& a) { AddAxes(a.axes); }
+  void operator()(const ReduceAxesArgument& a) {
+    Add(a.kind);
+    AddAxes(a.axes);
+  }
+  void operator()(const ScatterArgument& a) {
+    Add(a.kind);
+    Add(a.axis);
+  }
 
  private:
+  void AddAxes(absl::Span<const int64_t> axes) {
+    Add(axes.size());
+    for (int64_t axis : axes) Add(axis);
+  }
+
   std::string& out_;
 };
 
