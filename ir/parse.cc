@@ -19,7 +19,7 @@ bool IsNumbered(absl::string_view name) {
 
 Parser::Parser(absl::string_view text, absl::string_view file, std::shared_ptr<Context> context,
                const Module* known)
-    : lexer_(text, file), context_(std::move(context)) {
+    : lexer_(text, file), context_(context), tensors_(std::move(context)) {
   if (known == nullptr) return;
   for (const Function& function : known->functions) {
     if (function.is_kernel()) kernels_[function.name()] = {function.root, 0};
@@ -304,7 +304,9 @@ bool Parser::Define(const Token& name, const UOp* node) {
                                    it->second.line, ", column ", it->second.column));
   }
   std::string note = IsNumbered(name.text) ? "" : std::string(name.text);
-  function_.notes.try_emplace(node, NodeNote{std::move(note), name.line, name.column});
+  auto [known, is_first] =
+      function_.notes.try_emplace(node, NodeNote{note, name.line, name.column});
+  if (!is_first && known->second.name.empty()) known->second.name = std::move(note);
   return true;
 }
 
@@ -321,8 +323,13 @@ const UOp* Parser::TakeBuilderError() {
       if (attribute.value.node == operand) return FailNode(attribute.value.token, message);
     }
   }
-  auto note = function_.notes.find(builder_->culprit());
-  if (builder_->culprit() == nullptr || note == function_.notes.end()) {
+  return FailAt(builder_->culprit(), message);
+}
+
+const UOp* Parser::FailAt(const UOp* culprit, absl::string_view message) {
+  if (!error_.ok()) return nullptr;
+  auto note = function_.notes.find(culprit);
+  if (culprit == nullptr || note == function_.notes.end()) {
     return FailNode(statement_.op_token, message);
   }
   // The place of an earlier statement: read up to it once more.

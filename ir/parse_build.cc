@@ -11,7 +11,7 @@ namespace svod {
 
 // Gives a literal its node.
 bool Parser::Resolve(Operand* operand, std::optional<DType> expected) {
-  if (operand->kind == Operand::Kind::kKernel) {
+  if (operand->kind == Operand::Kind::kKernel || operand->kind == Operand::Kind::kList) {
     return Fail(operand->token,
                 absl::StrCat("got ", Describe(operand->token), ", expected a value"));
   }
@@ -77,6 +77,11 @@ Parser::Attribute* Parser::FindAttribute(absl::string_view name) {
   return nullptr;
 }
 
+bool Parser::HasFlag(absl::string_view name) const {
+  return std::any_of(statement_.flags.begin(), statement_.flags.end(),
+                     [&](const Token& flag) { return flag.text == name; });
+}
+
 bool Parser::IntegerOf(const Operand& operand, int64_t min, int64_t* value) {
   if (operand.kind != Operand::Kind::kLiteral || operand.dtype.has_value()) {
     return Fail(operand.token,
@@ -119,10 +124,11 @@ const UOp* Parser::Build(Op op, DType dtype, absl::Span<const UOp* const> source
     return node != nullptr ? node : TakeBuilderError();
   }
   absl::StatusOr<const UOp*> node = context_->Make(op, dtype, sources, argument);
-  return node.ok() ? *node : FailNode(statement_.op_token, node.status().message());
+  return node.ok() ? CheckShape(*node) : FailNode(statement_.op_token, node.status().message());
 }
 
 const UOp* Parser::BuildStatement() {
+  if (InfoOf(statement_.op).op_class == OpClass::kTensor) return BuildTensorOp();
   switch (InfoOf(statement_.op).argument) {
     case ArgumentKind::kAlignment:
       return BuildAccess();
@@ -272,10 +278,12 @@ const UOp* Parser::BuildShaped() {
 const UOp* Parser::BuildLanes() {
   if (!ResolveOperands(std::nullopt)) return nullptr;
   std::vector<uint16_t> lanes;
-  for (int64_t item : statement_.list_items) {
+  for (const Operand& operand : statement_.list->items) {
+    int64_t item = 0;
+    if (!IntegerOf(operand, 0, &item)) return nullptr;
     if (item >= kMaxLanes || lanes.size() >= kMaxLanes) {
-      return FailNode(*statement_.list, absl::StrCat("lanes, expected at most ", kMaxLanes,
-                                                     " and each less than that"));
+      return FailNode(statement_.list->token, absl::StrCat("lanes, expected at most ", kMaxLanes,
+                                                           " and each less than that"));
     }
     lanes.push_back(static_cast<uint16_t>(item));
   }
@@ -320,7 +328,7 @@ const UOp* Parser::BuildAccess() {
   DType value = base->dtype().is_vector() ? base->dtype() : base->dtype().with_lanes(lanes);
 
   KernelBuilder::AccessOptions options;
-  options.exact = statement_.exact.has_value();
+  options.exact = HasFlag("exact");
   if (statement_.type.has_value()) {
     DType type = statement_.type->dtype;
     bool may_widen = value.lanes == 1;

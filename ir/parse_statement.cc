@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "ir/parser.h"
@@ -43,10 +44,13 @@ std::string Suggestion(absl::string_view word) {
     }
   };
   for (const OpInfo& info : kOpInfos) {
-    if (info.argument != ArgumentKind::kReduce) consider(info.text);
+    if (!absl::StartsWith(info.text, "reduce")) consider(info.text);
   }
   for (int kind = 0; kind <= static_cast<int>(ReduceKind::kOr); ++kind) {
     consider(absl::StrCat("reduce_", ToString(static_cast<ReduceKind>(kind))));
+  }
+  for (int kind = 1; kind <= static_cast<int>(ScatterKind::kMin); ++kind) {
+    consider(absl::StrCat("scatter_", ToString(static_cast<ScatterKind>(kind))));
   }
   return best.empty() ? "" : absl::StrCat(" (did you mean '", best, "'?)");
 }
@@ -94,7 +98,15 @@ bool Parser::ParseOp(Block block) {
     for (int kind = 0; kind <= static_cast<int>(ReduceKind::kOr); ++kind) {
       statement_.reduce = static_cast<ReduceKind>(kind);
       if (word == ToString(statement_.reduce)) {
-        op = Op::kReduce;
+        op = block == Block::kGraph ? Op::kReduceAxis : Op::kReduce;
+        break;
+      }
+    }
+  } else if (absl::ConsumePrefix(&word, "scatter_")) {
+    for (int kind = 1; kind <= static_cast<int>(ScatterKind::kMin); ++kind) {
+      statement_.scatter = static_cast<ScatterKind>(kind);
+      if (word == ToString(statement_.scatter)) {
+        op = Op::kScatter;
         break;
       }
     }
@@ -141,17 +153,21 @@ bool Parser::ParsePart() {
     Advance();
     return error_.ok();
   }
-  if (token_.Is('[')) return ParseList();
+  if (token_.Is('[')) {
+    if (statement_.list.has_value()) return FailExpected("one list");
+    return ParseList(&statement_.list.emplace());
+  }
   if (token_.kind == Token::Kind::kWord && !IsLiteralWord(token_)) {
     Token word = token_;
     Advance();
     if (!error_.ok()) return false;
     if (token_.Is('=')) return ParseAttribute(word);
-    if (word.text == "exact") {
-      statement_.exact = word;
+    Syntax syntax = SyntaxOf(statement_.op);
+    if (syntax.flags[0] != nullptr && word.text == syntax.flags[0]) {
+      statement_.flags.push_back(word);
       return true;
     }
-    if (SyntaxOf(InfoOf(statement_.op).argument).shape && !statement_.shape.has_value()) {
+    if (syntax.shape && !statement_.shape.has_value()) {
       statement_.shape.emplace();
       return ParseShapeAfter(word, &*statement_.shape);
     }
@@ -159,7 +175,7 @@ bool Parser::ParsePart() {
   }
   statement_.operands.emplace_back();
   if (!ParseOperand(&statement_.operands.back())) return false;
-  if (token_.kind == Token::Kind::kWord && SyntaxOf(InfoOf(statement_.op).argument).keyword) {
+  if (token_.kind == Token::Kind::kWord && SyntaxOf(statement_.op).keyword) {
     statement_.keyword = token_;
     Advance();
   }
@@ -228,16 +244,13 @@ bool Parser::ParseLiteralOperand(const Token& literal, Operand* operand) {
   return error_.ok();
 }
 
-bool Parser::ParseList() {
-  if (statement_.list.has_value()) return FailExpected("one list");
-  statement_.list = token_;
+bool Parser::ParseList(Operand* list) {
+  *list = {token_, Operand::Kind::kList, nullptr, std::nullopt};
   Advance();
   SkipNewlines();
   while (error_.ok() && !token_.Is(']')) {
-    Operand item;
-    int64_t value = 0;
-    if (!ParseOperand(&item) || !IntegerOf(item, 0, &value)) return false;
-    statement_.list_items.push_back(value);
+    list->items.emplace_back();
+    if (!ParseOperand(&list->items.back())) return false;
     SkipNewlines();
     if (token_.Is(']')) break;
     if (!Expect(',', "or ']' in a list")) return false;
@@ -253,8 +266,9 @@ bool Parser::ParseAttribute(const Token& name) {
   }
   Attribute attribute;
   attribute.name = name;
-  if (!ParseOperand(&attribute.value)) return false;
-  statement_.attributes.push_back(attribute);
+  bool is_list = token_.Is('[') && SyntaxOf(statement_.op).attributes_are_lists;
+  if (!(is_list ? ParseList(&attribute.value) : ParseOperand(&attribute.value))) return false;
+  statement_.attributes.push_back(std::move(attribute));
   return true;
 }
 
@@ -297,8 +311,7 @@ bool Parser::ParseRoot(const Token& word) {
 // --- Checking ---------------------------------------------------------------------------------
 
 bool Parser::CheckParts() {
-  const OpInfo& info = InfoOf(statement_.op);
-  Syntax syntax = SyntaxOf(info.argument);
+  Syntax syntax = SyntaxOf(statement_.op);
   auto refuse = [&](const Token& token, absl::string_view what) {
     return Fail(token, absl::StrCat(statement_.op_token.text, " takes no ", what));
   };
@@ -316,11 +329,9 @@ bool Parser::CheckParts() {
     return syntax.address ? require("the address, such as %x[%i],")
                           : refuse(*statement_.address, "address");
   }
-  if (statement_.list.has_value() != syntax.list) {
-    return syntax.list ? require("the lanes, such as [0, 2],") : refuse(*statement_.list, "list");
-  }
-  if (statement_.exact.has_value() && !syntax.address) {
-    return refuse(*statement_.exact, "'exact'");
+  if (statement_.list.has_value() != (syntax.list != nullptr)) {
+    return syntax.list != nullptr ? require(absl::StrCat(syntax.list, ","))
+                                  : refuse(statement_.list->token, "list");
   }
   for (const Attribute& attribute : statement_.attributes) {
     auto is_it = [&](const char* name) { return name != nullptr && attribute.name.text == name; };

@@ -1,5 +1,5 @@
-// Parser: reads a module; private to parse.cc (blocks), parse_statement.cc (lines) and
-// parse_build.cc (their nodes). Included by those only. Must not print.
+// Parser: reads a module; private to parse.cc (blocks), parse_statement.cc (lines), parse_build.cc
+// (their nodes) and parse_tensor.cc (tensors). Included by those only. Must not print.
 #ifndef SVOD_IR_PARSER_H_
 #define SVOD_IR_PARSER_H_
 
@@ -14,6 +14,7 @@
 #include "ir/lexer.h"
 #include "ir/program.h"
 #include "ir/syntax.h"
+#include "ir/tensor_builder.h"
 
 namespace svod {
 
@@ -28,11 +29,12 @@ class Parser {
 
  private:
   struct Operand {
-    enum class Kind : uint8_t { kNode, kLiteral, kKernel };
+    enum class Kind : uint8_t { kNode, kLiteral, kKernel, kList };
     Token token;
     Kind kind = Kind::kNode;
     const UOp* node = nullptr;  // null for literals whose type is not known yet
     std::optional<DType> dtype;
+    std::vector<Operand> items = {};  // of a list, whose token is its '['
   };
   // "f32[64, %n]"
   struct Shape {
@@ -51,16 +53,16 @@ class Parser {
     Token op_token;
     Op op = Op::kConst;
     ReduceKind reduce = ReduceKind::kAdd;
+    ScatterKind scatter = ScatterKind::kSet;
     std::optional<Token> string;
     std::optional<Shape> shape;  // before the operands: reg f32[4]
     std::vector<Operand> operands;
     std::optional<Token> address;  // the '[' of %x[...]
     std::vector<Operand> coordinates;
-    std::optional<Token> list;  // the '[' of [0, 2]
-    std::vector<int64_t> list_items;
+    std::optional<Operand> list;   // [0, 2]
     std::optional<Token> keyword;  // loop, reduce
     std::vector<Attribute> attributes;
-    std::optional<Token> exact;
+    std::vector<Token> flags;   // bare words: exact, keep
     std::optional<Shape> type;  // after ':'
   };
   struct Value {
@@ -98,7 +100,7 @@ class Parser {
   bool ParseOperand(Operand* operand);
   bool ParseLiteralOperand(const Token& literal, Operand* operand);
   bool ParseValueOperand(Operand* operand);
-  bool ParseList();
+  bool ParseList(Operand* list);
   bool ParseAttribute(const Token& name);
   bool ParseShape(Shape* shape);
   bool ParseShapeAfter(const Token& word, Shape* shape);
@@ -113,6 +115,7 @@ class Parser {
   bool IntegerOf(const Operand& operand, int64_t min, int64_t* value);
   bool NodeAttribute(absl::string_view name, DType expected, const UOp** node);
   Attribute* FindAttribute(absl::string_view name);
+  bool HasFlag(absl::string_view name) const;
   const UOp* BuildStatement();
   const UOp* BuildAccess();
   const UOp* BuildShaped();
@@ -125,9 +128,22 @@ class Parser {
                    const Argument& argument);
   // Takes over the builder's failure, with its place.
   const UOp* TakeBuilderError();
+  // A failure in the line of an earlier node, or of this line when it has none.
+  const UOp* FailAt(const UOp* culprit, absl::string_view message);
   bool Define(const Token& name, const UOp* node);
 
   std::vector<const UOp*> OperandNodes() const;
+
+  // --- Tensors (parse_tensor.cc)
+  const UOp* BuildTensorOp();
+  const UOp* BuildReduceAxis();
+  const UOp* BuildTensorNode(absl::Span<const UOp* const> sources, const Argument& argument);
+  bool DimsAttribute(absl::string_view name, std::vector<const UOp*>* dims);
+  bool AxisAttribute(const UOp* tensor, int64_t* axis);
+  bool AxesAttribute(const UOp* tensor, std::vector<int64_t>* axes);
+  bool AxisOf(const Operand& operand, const UOp* tensor, int64_t* axis);
+  // The node if what it is made of has shapes that fit; nodes that are no tensors pass.
+  const UOp* CheckShape(const UOp* node);
 
   Lexer lexer_;
   Token token_;       // the next one
@@ -141,6 +157,7 @@ class Parser {
 
   // Of the function being read.
   std::unique_ptr<KernelBuilder> builder_;  // null: a graph
+  TensorBuilder tensors_;                   // for graphs
   Function function_;
   absl::flat_hash_map<absl::string_view, Value> values_;
   std::vector<std::string> opts_;

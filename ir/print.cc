@@ -9,6 +9,7 @@
 #include "ir/linearize.h"
 #include "ir/literal.h"
 #include "ir/print_lines.h"
+#include "ir/shape.h"
 #include "ir/status_macros.h"
 #include "ir/syntax.h"
 #include "ir/text.h"
@@ -199,7 +200,7 @@ class FunctionPrinter {
     }
     auto name = names_.find(node);
     if (name != names_.end()) absl::StrAppend(out_, "%", name->second, " = ");
-    absl::StrAppend(out_, InfoOf(op).text);
+    absl::StrAppend(out_, op == Op::kReduceAxis ? "reduce" : InfoOf(op).text);
     switch (InfoOf(op).argument) {
       case ArgumentKind::kAlignment:
         return WriteAccess(line);
@@ -238,17 +239,49 @@ class FunctionPrinter {
       case ArgumentKind::kReduce:
         absl::StrAppend(out_, "_", ToString(node->arg<ReduceArgument>().kind));
         return WriteOperands(node, node->sources());
+      case ArgumentKind::kReduceAxes: {
+        const auto& reduce = node->arg<ReduceAxesArgument>();
+        absl::StrAppend(out_, "_", ToString(reduce.kind));
+        WriteOperands(node, node->sources());
+        return absl::StrAppend(out_, ", axes=[", absl::StrJoin(reduce.axes, ", "), "], keep");
+      }
+      case ArgumentKind::kScatter: {
+        const auto& scatter = node->arg<ScatterArgument>();
+        if (scatter.kind != ScatterKind::kSet) {
+          absl::StrAppend(out_, "_", ToString(scatter.kind));
+        }
+        WriteOperands(node, node->sources());
+        return absl::StrAppend(out_, ", axis=", scatter.axis);
+      }
+      case ArgumentKind::kAxes: {
+        WriteOperands(node, node->sources());
+        absl::Span<const int64_t> axes = node->arg<AxesArgument>().axes;
+        if (op == Op::kGather) return absl::StrAppend(out_, ", axis=", axes[0]);
+        return absl::StrAppend(out_, ", axes=[", absl::StrJoin(axes, ", "), "]");
+      }
       case ArgumentKind::kNone:
+        if (op == Op::kReshape || op == Op::kExpand || op == Op::kPad || op == Op::kShrink) {
+          return WriteDims(node);
+        }
         WriteOperands(node, line.implies_effects ? node->sources().subspan(0, 1) : node->sources());
         if (TakesType(op)) absl::StrAppend(out_, " : ", ToString(node->dtype()));
         return;
       case ArgumentKind::kConst:
       case ArgumentKind::kParam:
       case ArgumentKind::kFunction:
-      case ArgumentKind::kAxes:
-      case ArgumentKind::kReduceAxes:
-      case ArgumentKind::kScatter:
         return Fail(node, "not a line");
+    }
+  }
+
+  void WriteDims(const UOp* node) {
+    Op op = node->op();
+    WriteOperands(node, node->sources().subspan(0, op == Op::kPad ? 2 : 1));
+    if (op == Op::kReshape || op == Op::kExpand) {
+      absl::StrAppend(out_, ", ", List(NewDimsOf(node)));
+    } else if (op == Op::kPad) {
+      absl::StrAppend(out_, ", low=", List(LowOf(node)), ", high=", List(HighOf(node)));
+    } else {
+      absl::StrAppend(out_, ", begin=", List(BeginOf(node)), ", size=", List(SizeOf(node)));
     }
   }
 
@@ -296,7 +329,11 @@ class FunctionPrinter {
   }
 
   std::string Shape(DType dtype, absl::Span<const UOp* const> dims) {
-    return absl::StrCat(ToString(dtype), "[",
+    return absl::StrCat(ToString(dtype), List(dims));
+  }
+
+  std::string List(absl::Span<const UOp* const> dims) {
+    return absl::StrCat("[",
                         absl::StrJoin(dims, ", ",
                                       [&](std::string* out, const UOp* dim) {
                                         absl::StrAppend(out, Text(dim, DType(Scalar::kIndex)));

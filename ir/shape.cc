@@ -245,7 +245,8 @@ absl::StatusOr<ShapeSpan> ShapeAnalysis::Of(const UOp* tensor, const UOp** culpr
   while (!stack.empty()) {
     auto& [node, next] = stack.back();
     bool has_shape_of_its_own = InfoOf(node->op()).op_class == OpClass::kBuffer ||
-                                node->op() == Op::kBufferView || node->op() == Op::kBind;
+                                node->op() == Op::kBufferView || node->op() == Op::kBind ||
+                                InfoOf(node->op()).op_class == OpClass::kVector;
     int wanted = has_shape_of_its_own          ? 0
                  : node->op() == Op::kAfter    ? 1
                  : node->op() == Op::kReshape  ? 1
@@ -309,7 +310,8 @@ absl::StatusOr<Shape> ShapeAnalysis::Infer(const UOp* node) {
     for (const UOp* dimension : DimensionsOf(node)) shape.push_back(dims_.Normalize(dimension));
     return shape;
   }
-  bool is_scalar = op == Op::kConst || op == Op::kDefineVar || op == Op::kBind;
+  bool is_scalar = op == Op::kConst || op == Op::kDefineVar || op == Op::kBind ||
+                   op_class == OpClass::kVector;
   if (node->dtype().is_vector() || !(is_scalar || IsElementwise(op))) {
     return Error(node, absl::StrCat("got ", InfoOf(op).text, " of ", ToString(node->dtype()),
                                     ", expected a tensor"));

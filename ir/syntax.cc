@@ -4,28 +4,38 @@
 
 namespace svod {
 
-Syntax SyntaxOf(ArgumentKind kind) {
-  switch (kind) {
+Syntax SyntaxOf(Op op) {
+  switch (InfoOf(op).argument) {
     case ArgumentKind::kNone:
+      if (op == Op::kReshape || op == Op::kExpand) {
+        return {.list = "the dimensions, such as [64, %n]"};
+      }
+      if (op == Op::kPad) return {.attributes = {"low", "high"}, .attributes_are_lists = true};
+      if (op == Op::kShrink) return {.attributes = {"begin", "size"}, .attributes_are_lists = true};
+      return {};
     case ArgumentKind::kConst:
     case ArgumentKind::kParam:
     case ArgumentKind::kReduce:
     case ArgumentKind::kFunction:
-    case ArgumentKind::kAxes:
-    case ArgumentKind::kReduceAxes:
-    case ArgumentKind::kScatter:
       return {};
+    case ArgumentKind::kAxes:
+      if (op == Op::kGather) return {.attributes = {"axis"}};
+      return {.attributes = {"axes"}, .attributes_are_lists = true};
+    case ArgumentKind::kReduceAxes:
+      return {.attributes = {"axes"}, .flags = {"keep"}, .attributes_are_lists = true};
+    case ArgumentKind::kScatter:
+      return {.attributes = {"axis"}};
     case ArgumentKind::kVariable:
       return {.string = true, .attributes = {"min", "max"}};
     case ArgumentKind::kBuffer:
     case ArgumentKind::kScratch:
       return {.shape = true, .attributes = {"id"}};
     case ArgumentKind::kAlignment:
-      return {.address = true, .attributes = {"gate", "alt", "align"}};
+      return {.address = true, .attributes = {"gate", "alt", "align"}, .flags = {"exact"}};
     case ArgumentKind::kAxis:
       return {.keyword = true, .attributes = {"axis"}};
     case ArgumentKind::kLanes:
-      return {.list = true};
+      return {.list = "the lanes, such as [0, 2]"};
     case ArgumentKind::kView:
       return {.attributes = {"offset"}};
     case ArgumentKind::kCustom:
@@ -35,18 +45,18 @@ Syntax SyntaxOf(ArgumentKind kind) {
 }
 
 bool TakesType(Op op) {
-  return InfoOf(op).dtype_rule == DTypeRule::kExplicit && !SyntaxOf(InfoOf(op).argument).shape;
+  return InfoOf(op).dtype_rule == DTypeRule::kExplicit && !SyntaxOf(op).shape;
 }
 
 std::string WhyNotIn(Block block, Op op) {
   auto reason = [&](absl::string_view what) { return absl::StrCat(InfoOf(op).text, ": ", what); };
   if (op == Op::kParam) return reason("no line of its own, expected in the header: '%x: f32[64]'");
   if (op == Op::kIndex) return reason("no line of its own, expected in an access: '%x[%i]'");
-  if (InfoOf(op).op_class == OpClass::kTensor) return reason("its text form is not there yet");
   if (op == Op::kConst || op == Op::kDefineVar || IsElementwise(op)) return "";
   if (block == Block::kHeader) return reason("in a header, expected define_var or arithmetic");
-  bool is_for_graphs =
-      InfoOf(op).op_class == OpClass::kPlan || op == Op::kBuffer || op == Op::kBind;
+  OpClass op_class = InfoOf(op).op_class;
+  bool is_for_graphs = op_class == OpClass::kPlan || op_class == OpClass::kTensor ||
+                       op == Op::kBuffer || op == Op::kBind;
   if (block == Block::kGraph && !is_for_graphs && op != Op::kAfter) {
     return reason("in a graph, expected in a kernel");
   }
@@ -76,11 +86,15 @@ std::optional<DType> ExpectedDType(Op op, size_t i, absl::Span<const std::option
       return DType(Scalar::kIndex);
     case DTypeRule::kFirstSource:
       if (op == Op::kBind) return DType(Scalar::kIndex);
+      if ((op == Op::kPad && i == 1) || (op == Op::kScatter && i == 2)) return known[0];
       return std::nullopt;
     case DTypeRule::kExplicit:
       if (op == Op::kSplat) return dtype.element();
+      if (op == Op::kArange) return DType(Scalar::kIndex);
       return std::nullopt;
     case DTypeRule::kVoid:
+      if (op == Op::kAssign && i == 1) return known[0];
+      return std::nullopt;
     case DTypeRule::kLanes:
       return std::nullopt;
   }

@@ -12,13 +12,16 @@
 
 namespace svod {
 
-// Which parts a line may have, by the kind of argument that its op carries.
+// Which parts a line may have beside its operands.
 struct Syntax {
-  bool string = false, shape = false, address = false, list = false, keyword = false;
+  bool string = false, shape = false, address = false, keyword = false;
+  const char* list = nullptr;      // what the list after the operands is, such as "the lanes, ..."
   const char* attributes[3] = {};  // null: none
+  const char* flags[1] = {};       // bare words
+  bool attributes_are_lists = false;
 };
 
-Syntax SyntaxOf(ArgumentKind kind);
+Syntax SyntaxOf(Op op);
 
 // Whether the line of an op ends with ": type".
 bool TakesType(Op op);
@@ -34,7 +37,8 @@ std::string WhyNotIn(Block block, Op op);
 // node's, where its text gives it (void where not).
 //   Operands that must agree: that of the first operand which has one. A `where` condition: bool
 //   with the branches' lanes. An extent, a launch size and a bound: index. A splat's operand: the
-//   element of its dtype. (Positions are index, gates bool, stored values the buffer's element and
+//   element of its dtype. What is padded with, scattered or assigned: that of the tensor it goes
+//   into. (Positions are index, gates bool, stored values the buffer's element and
 //   an `alt` the load's dtype; those are no plain operands.)
 std::optional<DType> ExpectedDType(Op op, size_t i, absl::Span<const std::optional<DType>> known,
                                    DType dtype);

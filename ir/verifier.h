@@ -32,10 +32,14 @@ struct Verifier {
 bool IsValue(const UOp* node);
 // Whether a node is a buffer or a state of one.
 bool IsBufferState(const UOp* node);
+// Whether a node of a graph has elements that tensor ops can take: a buffer's state or a value.
+bool IsTensor(const UOp* node);
 
 // The checks that kernels and graphs share: PARAM slots, sizes of buffers, names of variables.
 absl::Status VerifyDeclarations(Verifier& verifier);
 absl::Status VerifyGraph(Verifier& verifier);
+// The shapes of a graph's tensors, and that parameters which are only written are not read before.
+absl::Status VerifyTensors(Verifier& verifier);
 
 // The order of accesses to each buffer of a kernel.
 absl::Status VerifyAccessOrder(Verifier& verifier);

@@ -3,6 +3,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "ir/linearize.h"
+#include "ir/shape.h"
 #include "ir/status_macros.h"
 #include "ir/verifier.h"
 
@@ -38,6 +39,11 @@ bool IsValue(const UOp* node) {
          node->op() == Op::kLoad || node->op() == Op::kRange || node->op() == Op::kReduce;
 }
 
+bool IsTensor(const UOp* node) {
+  return InfoOf(node->op()).op_class == OpClass::kTensor ? node->op() != Op::kAssign
+                                                         : IsValue(node) || IsBufferState(node);
+}
+
 bool IsBufferState(const UOp* node) {
   return node->op() != Op::kIndex && BaseBuffer(node) != nullptr;
 }
@@ -45,7 +51,9 @@ bool IsBufferState(const UOp* node) {
 namespace {
 
 bool IsGraphOp(Op op) {
-  return op == Op::kBuffer || op == Op::kBind || InfoOf(op).op_class == OpClass::kPlan;
+  OpClass op_class = InfoOf(op).op_class;
+  return op == Op::kBuffer || op == Op::kBind || op_class == OpClass::kPlan ||
+         op_class == OpClass::kTensor;
 }
 
 absl::Status CollectNodes(Verifier& v) {
@@ -78,9 +86,11 @@ absl::Status VerifyOperands(const Verifier& v, const UOp* node) {
       op == Op::kCustomFunction) {
     last = 0;
   }
+  bool takes_tensors =
+      !v.function.is_kernel() && (InfoOf(op).op_class == OpClass::kTensor || IsElementwise(op));
   for (size_t i = first; i < last; ++i) {
     const UOp* source = node->source(static_cast<int>(i));
-    if (IsValue(source)) continue;
+    if (IsValue(source) || (takes_tensors && IsTensor(source))) continue;
     return v.Error(node,
                    absl::StrCat("operand ", i, ", got ", v.Mention(source), ", expected a value"));
   }
@@ -98,8 +108,10 @@ absl::Status VerifyLaunchExpressions(Verifier& v) {
       const UOp* source = node->source(i);
       if (!varying.contains(source)) continue;
       is_expression = false;
-      bool is_size = InfoOf(op).op_class == OpClass::kBuffer || op == Op::kCoreId ||
-                     (op == Op::kBufferView && i > 0);
+      OpClass op_class = InfoOf(op).op_class;
+      bool is_size = op_class == OpClass::kBuffer || op == Op::kCoreId ||
+                     (op == Op::kBufferView && i > 0) ||
+                     (op_class == OpClass::kTensor && i >= NumTensorSources(node));
       if (!is_size) continue;
       return v.Error(node, absl::StrCat(op == Op::kCoreId ? "launch size" : "dimension", ", got ",
                                         v.Mention(source), ", expected constants and variables"));

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "ir/range_arithmetic.h"
 #include "ir/reachability.h"
+#include "ir/shape.h"
 #include "ir/status_macros.h"
 #include "ir/verifier.h"
 
@@ -18,9 +19,11 @@ constexpr size_t kMaxUses = size_t{1} << 14;
 
 bool IsOpOfGraphs(const UOp* node) {
   Op op = node->op();
-  return InfoOf(op).op_class == OpClass::kPlan || IsConst(node) || IsElementwise(op) ||
-         InfoOf(op).op_class == OpClass::kVector || op == Op::kDefineVar || op == Op::kBind ||
-         op == Op::kParam || op == Op::kBuffer || op == Op::kAfter || op == Op::kSink;
+  OpClass op_class = InfoOf(op).op_class;
+  return op_class == OpClass::kPlan || op_class == OpClass::kTensor || IsConst(node) ||
+         IsElementwise(op) || op_class == OpClass::kVector || op == Op::kDefineVar ||
+         op == Op::kBind || op == Op::kParam || op == Op::kBuffer || op == Op::kAfter ||
+         op == Op::kSink;
 }
 
 class GraphCheck {
@@ -56,12 +59,11 @@ class GraphCheck {
       if (op == Op::kCall) SVOD_RETURN_IF_ERROR(VerifyCall(node, place));
       if (op == Op::kCopy) SVOD_RETURN_IF_ERROR(VerifyCopy(node, place));
       if (op == Op::kCustomFunction) SVOD_RETURN_IF_ERROR(VerifyCustom(node, place));
+      if (op == Op::kAssign) SVOD_RETURN_IF_ERROR(VerifyAssign(node, place));
     }
+    SVOD_RETURN_IF_ERROR(VerifyTensors(v_));
     for (const UOp* state : v_.function.root->sources()) {
-      if (!IsBufferState(state)) {
-        return v_.Error(v_.function.root,
-                        absl::StrCat("result, got ", v_.Mention(state), ", expected buffers"));
-      }
+      if (!IsBufferState(state)) continue;  // a value, see VerifyTensors
       Extent extent = ExtentOf(state);
       results_[extent.storage].push_back({state, places_[state], false, extent});
     }
@@ -83,6 +85,7 @@ class GraphCheck {
     uint32_t place;
     bool writes;
     Extent extent;
+    const UOp* part = nullptr;  // the SHRINK of the buffer that it keeps to, if any
   };
 
   Extent ExtentOf(const UOp* state) {
@@ -98,11 +101,31 @@ class GraphCheck {
     return {buffer, begin, begin + size};
   }
 
-  void AddUse(const UOp* state, const UOp* node, uint32_t place, bool writes) {
+  void AddUse(const UOp* state, const UOp* node, uint32_t place, bool writes,
+              const UOp* part = nullptr) {
     Extent extent = ExtentOf(state);
     auto [it, is_new] = numbers_.try_emplace(extent.storage, uses_.size());
     if (is_new) uses_.emplace_back();
-    uses_[it->second].push_back({node, place, writes, extent});
+    uses_[it->second].push_back({node, place, writes, extent, part});
+  }
+
+  // Whether two uses may touch one byte.
+  bool Meet(const Use& a, const Use& b) {
+    if (!a.extent.Meets(b.extent)) return false;
+    if (a.part == nullptr || b.part == nullptr ||
+        BaseBuffer(a.part->source(0)) != BaseBuffer(b.part->source(0)) ||
+        BeginOf(a.part).size() != BeginOf(b.part).size()) {
+      return true;
+    }
+    for (size_t i = 0; i < BeginOf(a.part).size(); ++i) {
+      auto ends_before = [&](const UOp* first, const UOp* second) {
+        __int128 end =
+            __int128{v_.ranges.Of(BeginOf(first)[i]).max} + v_.ranges.Of(SizeOf(first)[i]).max;
+        return end <= v_.ranges.Of(BeginOf(second)[i]).min;
+      };
+      if (ends_before(a.part, b.part) || ends_before(b.part, a.part)) return false;
+    }
+    return true;
   }
 
   using Bindings = absl::flat_hash_map<absl::string_view, int64_t>;
@@ -276,6 +299,24 @@ class GraphCheck {
     return absl::OkStatus();
   }
 
+  // An assignment reads values, which see the states that they name; only what it writes has an
+  // order.
+  absl::Status VerifyAssign(const UOp* assign, uint32_t place) {
+    const UOp* part = nullptr;
+    const UOp* target = assign->source(0);
+    while (InfoOf(target->op()).op_class == OpClass::kTensor) {
+      part = target->op() == Op::kShrink ? target : nullptr;
+      target = target->source(0);
+    }
+    if (!IsBufferState(target)) {
+      return v_.Error(assign, absl::StrCat("target, got ", v_.Mention(target),
+                                           ", expected a buffer or part of one"));
+    }
+    SVOD_RETURN_IF_ERROR(VerifyWritten(assign, target, true));
+    AddUse(target, assign, place, true, part);
+    return absl::OkStatus();
+  }
+
   // What a function writes is not declared; it is what some AFTER says it has changed.
   absl::Status VerifyCustom(const UOp* custom, uint32_t place) {
     for (const UOp* source : custom->sources()) {
@@ -304,13 +345,15 @@ class GraphCheck {
     return absl::OkStatus();
   }
 
-  // A result is read when the graph has run, so its state must come after every write.
+  // A result is read when the graph has run, so its state must come after every write; but for
+  // assignments, before which values keep the state that they name.
   absl::Status VerifyResults(const std::vector<Use>& uses, Reachability& reach) {
     std::vector<std::pair<uint32_t, uint32_t>> pairs;
     std::vector<std::pair<const Use*, const Use*>> asked;
     for (const Use& result : results_[uses.front().extent.storage]) {
       for (const Use& use : uses) {
-        if (!use.writes || !use.extent.Meets(result.extent)) continue;
+        if (!use.writes || use.node->op() == Op::kAssign) continue;
+        if (!use.extent.Meets(result.extent)) continue;
         if (use.place > result.place) return Early(result, use);
         pairs.push_back({use.place, result.place});
         asked.push_back({&result, &use});
@@ -355,7 +398,7 @@ class GraphCheck {
     for (const Use& use : uses) places.push_back(use.place);
     answer = reach.FirstApart(places, [&](size_t i, size_t j) {
       return uses[i].node != uses[j].node && (uses[i].writes || uses[j].writes) &&
-             uses[i].extent.Meets(uses[j].extent);
+             Meet(uses[i], uses[j]);
     });
     if (answer.is_exhausted()) return Exhausted(uses.front());
     if (!answer.is_apart()) return absl::OkStatus();
