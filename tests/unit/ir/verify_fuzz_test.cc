@@ -37,6 +37,7 @@ class Random {
 Argument AnyArgument(ArgumentKind kind, Random& random) {
   static constexpr absl::string_view kNames[] = {"n", "m", "core_id"};
   static constexpr uint16_t kLanes[] = {0, 1, 3, 2};
+  static constexpr int64_t kAxes[] = {0, 1, 3};
   auto number = [&] { return random.OneIn(8) ? random.Pick(-2, 1 << 20) : random.Pick(0, 3); };
   switch (kind) {
     case ArgumentKind::kNone:
@@ -66,6 +67,13 @@ Argument AnyArgument(ArgumentKind kind, Random& random) {
       return ViewArgument{random.Pick(-4, 64)};
     case ArgumentKind::kCustom:
       return CustomArgument{"f"};
+    case ArgumentKind::kAxes:
+      return AxesArgument{absl::MakeSpan(kAxes, random.Pick(0, 3))};
+    case ArgumentKind::kReduceAxes:
+      return ReduceAxesArgument{static_cast<ReduceKind>(random.Pick(0, 5)),
+                                absl::MakeSpan(kAxes, random.Pick(0, 3))};
+    case ArgumentKind::kScatter:
+      return ScatterArgument{static_cast<ScatterKind>(random.Pick(0, 4)), random.Pick(0, 2)};
   }
   return {};
 }
