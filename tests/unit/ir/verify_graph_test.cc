@@ -181,7 +181,7 @@ TEST(VerifyGraphTest, OnlyOpsOfGraphsAndBufferResults) {
   const UOp* x = g.Param(0, 8);
   ExpectError(verify(g.Plan({g.Load(x, g.Int(0))})), "expected none of a kernel in a graph");
   const UOp* n = g.Make(Op::kDefineVar, DType(), {}, VariableArgument{"n", 0, 4});
-  ExpectError(verify(g.Plan({n})), "sink: result, got define_var, expected buffers and tensors");
+  ExpectError(verify(g.Plan({n})), "sink: result, got %n define_var, expected buffers and tensors");
   ExpectError(verify(g.Plan({g.Reg(0, 4)})), "reg: op, got reg");
   const UOp *a = g.Make(Op::kBuffer, Scalar::kF32, {g.Int(4)}, BufferArgument{0}),
             *b = g.Make(Op::kBuffer, Scalar::kF32, {g.Int(5)}, BufferArgument{0});
