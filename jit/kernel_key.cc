@@ -57,11 +57,6 @@ class Encoder {
     out_.append(text.data(), text.size());
   }
 
-  void AddAxes(absl::Span<const int64_t> axes) {
-    Add(axes.size());
-    for (int64_t axis : axes) Add(axis);
-  }
-
   void operator()(std::monostate) {}
   void operator()(const ConstArgument& a) { Add(a.bits); }
   void operator()(const VariableArgument& a) {
