@@ -66,7 +66,12 @@ const UOp* Dims::Build(const Affine& affine) {
   for (const Term& term : affine.terms) {
     const UOp* product = nullptr;
     for (const Atom& atom : term.atoms) {
-      product = product == nullptr ? atom.node : make(Op::kMul, product, atom.node);
+      // An atom may stand below a cast that keeps its value.
+      const UOp* factor = atom.node;
+      if (factor->dtype() != Scalar::kIndex) {
+        factor = context_.Make(Op::kCast, Scalar::kIndex, {factor}).value();
+      }
+      product = product == nullptr ? factor : make(Op::kMul, product, factor);
     }
     if (term.coefficient != 1) product = make(Op::kMul, product, Const(term.coefficient));
     sum = sum == nullptr ? product : make(Op::kAdd, sum, product);
@@ -75,16 +80,64 @@ const UOp* Dims::Build(const Affine& affine) {
   return affine.constant == 0 ? sum : make(Op::kAdd, sum, Const(affine.constant));
 }
 
-// Divides a sum of products whose coefficients are all multiples; false when they are not.
-static bool DivideExactly(const Affine& affine, int64_t divisor, Affine* quotient) {
-  if (divisor <= 0 || !affine.exact || affine.constant % divisor != 0) return false;
-  *quotient = affine;
-  quotient->constant /= divisor;
-  for (Term& term : quotient->terms) {
-    if (term.coefficient % divisor != 0) return false;
-    term.coefficient /= divisor;
+// Splits sum = divisor * quotient + rest, term by term. False when it is not worth taking apart:
+// the divisor is not positive or no single product, or something may wrap.
+bool Dims::Split(const Affine& sum, const UOp* divisor, Affine* quotient, Affine* rest) {
+  Affine by = ranges_.AffineOf(divisor);
+  bool is_product = by.is_constant() || (by.terms.size() == 1 && by.constant == 0);
+  if (!sum.exact || !by.exact || !is_product || ranges_.Of(divisor).min <= 0) return false;
+  int64_t factor = by.is_constant() ? by.constant : by.terms[0].coefficient;
+  absl::Span<const Atom> atoms;
+  if (!by.is_constant()) atoms = by.terms[0].atoms;
+  *quotient = Affine();
+  *rest = Affine();
+  for (Term term : sum.terms) {
+    Affine whole;
+    whole.terms.push_back(term);
+    bool divides = term.coefficient % factor == 0;
+    for (const Atom& atom : atoms) {
+      auto at = std::find(term.atoms.begin(), term.atoms.end(), atom);
+      divides = divides && at != term.atoms.end();
+      if (divides) term.atoms.erase(at);
+    }
+    if (!divides) {
+      *rest = *rest + whole;
+      continue;
+    }
+    term.coefficient /= factor;
+    Affine part = Affine::Constant(term.coefficient);
+    if (!term.atoms.empty()) {
+      part = Affine();
+      part.terms.push_back(term);
+    }
+    *quotient = *quotient + part;
+  }
+  if (atoms.empty()) {
+    int64_t below = ((sum.constant % factor) + factor) % factor;
+    *quotient = *quotient + Affine::Constant((sum.constant - below) / factor);
+    *rest = *rest + Affine::Constant(below);
+  } else {
+    *rest = *rest + Affine::Constant(sum.constant);
   }
   return true;
+}
+
+// floordiv and floormod of sums: the multiples of the divisor come out, and what is left may be
+// known to lie in [0, divisor).
+const UOp* Dims::NormalizeDivision(const UOp* node) {
+  const UOp* divisor = node->source(1);
+  Affine quotient, rest;
+  if (!Split(ranges_.AffineOf(node->source(0)), divisor, &quotient, &rest)) return node;
+  bool is_division = node->op() == Op::kFloordiv;
+  IntRange bounds = BoundsOf(rest, ranges_);
+  IntRange below = BoundsOf(rest - ranges_.AffineOf(divisor), ranges_);
+  if (bounds.min >= 0 && below.max < 0) return Build(is_division ? quotient : rest);
+  if (quotient.is_constant() && quotient.constant == 0) return node;
+  absl::StatusOr<const UOp*> left = context_.Make(node->op(), {Build(rest), divisor});
+  if (!left.ok()) return node;
+  if (!is_division) return *left;
+  Affine sum = quotient + Affine::Of({*left, 0});
+  return sum.exact && IsSmall(sum) ? Build(sum) : node;
 }
 
 const UOp* Dims::Normalize(const UOp* index) {
@@ -107,18 +160,8 @@ const UOp* Dims::Normalize(const UOp* index) {
       IntRange range = ranges_.Of(result);
       if (range.is_single() && IsElementwise(result->op())) {
         result = Const(range.min);
-      } else if (result->op() == Op::kFloordiv && IsConst(result->source(1))) {
-        Affine quotient;
-        if (DivideExactly(ranges_.AffineOf(result->source(0)), ConstInt(result->source(1)),
-                          &quotient)) {
-          result = Build(quotient);
-        }
-      } else if (result->op() == Op::kFloormod && IsConst(result->source(1))) {
-        Affine quotient;
-        if (DivideExactly(ranges_.AffineOf(result->source(0)), ConstInt(result->source(1)),
-                          &quotient)) {
-          result = Const(0);
-        }
+      } else if (result->op() == Op::kFloordiv || result->op() == Op::kFloormod) {
+        result = NormalizeDivision(result);
       } else if (result->op() == Op::kMax || result->op() == Op::kMin) {
         const UOp *a = result->source(0), *b = result->source(1);
         if (AtMost(a, b)) {
@@ -141,46 +184,10 @@ const UOp* Dims::Normalize(const UOp* index) {
 const UOp* Dims::Add(const UOp* a, const UOp* b) { return Make(Op::kAdd, a, b); }
 const UOp* Dims::Sub(const UOp* a, const UOp* b) { return Make(Op::kSub, a, b); }
 const UOp* Dims::Mul(const UOp* a, const UOp* b) { return Make(Op::kMul, a, b); }
+const UOp* Dims::Floordiv(const UOp* a, const UOp* b) { return Make(Op::kFloordiv, a, b); }
 const UOp* Dims::Floormod(const UOp* a, const UOp* b) { return Make(Op::kFloormod, a, b); }
 const UOp* Dims::Min(const UOp* a, const UOp* b) { return Make(Op::kMin, a, b); }
 const UOp* Dims::Max(const UOp* a, const UOp* b) { return Make(Op::kMax, a, b); }
-
-const UOp* Dims::Floordiv(const UOp* a, const UOp* b) {
-  if (a == nullptr || b == nullptr) return nullptr;
-  // n * m / n: a product of variables divided by one of them.
-  if (!IsConst(b) && ranges_.Of(b).min > 0) {
-    Affine x = ranges_.AffineOf(a), y = ranges_.AffineOf(b);
-    if (x.exact && y.exact && y.constant == 0 && y.terms.size() == 1 && x.constant == 0) {
-      const Term& divisor = y.terms[0];
-      Affine quotient;
-      bool divides = !x.terms.empty();
-      for (Term term : x.terms) {
-        for (const Atom& atom : divisor.atoms) {
-          auto at = std::find(term.atoms.begin(), term.atoms.end(), atom);
-          if (at == term.atoms.end()) {
-            divides = false;
-            break;
-          }
-          term.atoms.erase(at);
-        }
-        if (!divides || term.coefficient % divisor.coefficient != 0) {
-          divides = false;
-          break;
-        }
-        term.coefficient /= divisor.coefficient;
-        Affine part;
-        if (term.atoms.empty()) {
-          part = Affine::Constant(term.coefficient);
-        } else {
-          part.terms.push_back(term);
-        }
-        quotient = quotient + part;
-      }
-      if (divides) return Build(quotient);
-    }
-  }
-  return Make(Op::kFloordiv, a, b);
-}
 
 const UOp* Dims::Product(ShapeSpan dims) {
   const UOp* product = Const(1);
@@ -220,9 +227,9 @@ absl::StatusOr<Shape> BroadcastShapes(absl::Span<const ShapeSpan> shapes, Dims& 
       } else if (IsConstInt(b, 1) || dims.Same(a, b)) {
         to = a;
       } else {
-        return Error(op, absl::StrCat("shapes, got ", ShapeToString(result), " and ",
-                                      ShapeToString(shape), ", expected dimension -", back,
-                                      " to be equal or one of them 1"));
+        return Error(
+            op, absl::StrCat("shapes, got ", ShapeToString(result), " and ", ShapeToString(shape),
+                             ", expected dimension -", back, " to be equal or one of them 1"));
       }
     }
     result = std::move(joined);
@@ -247,10 +254,10 @@ absl::StatusOr<ShapeSpan> ShapeAnalysis::Of(const UOp* tensor, const UOp** culpr
     bool has_shape_of_its_own = InfoOf(node->op()).op_class == OpClass::kBuffer ||
                                 node->op() == Op::kBufferView || node->op() == Op::kBind ||
                                 InfoOf(node->op()).op_class == OpClass::kVector;
-    int wanted = has_shape_of_its_own          ? 0
-                 : node->op() == Op::kAfter    ? 1
-                 : node->op() == Op::kReshape  ? 1
-                                               : NumTensorSources(node);
+    int wanted = has_shape_of_its_own         ? 0
+                 : node->op() == Op::kAfter   ? 1
+                 : node->op() == Op::kReshape ? 1
+                                              : NumTensorSources(node);
     if (next < wanted) {
       const UOp* source = node->source(next++);
       if (!known_.contains(source)) stack.emplace_back(source, 0);
@@ -275,8 +282,8 @@ absl::StatusOr<ShapeSpan> ShapeAnalysis::Of(const UOp* tensor, const UOp** culpr
 
 absl::Status ShapeAnalysis::CheckSize(const UOp* node, ShapeSpan shape) {
   if (shape.size() > kMaxRank) {
-    return Error(node, absl::StrCat("dimensions, got ", shape.size(), ", expected at most ",
-                                    kMaxRank));
+    return Error(node,
+                 absl::StrCat("dimensions, got ", shape.size(), ", expected at most ", kMaxRank));
   }
   __int128 bytes = node->dtype().is_void() ? 1 : node->dtype().size_bytes();
   // Without elements the other dimensions may be of any size.
@@ -310,8 +317,8 @@ absl::StatusOr<Shape> ShapeAnalysis::Infer(const UOp* node) {
     for (const UOp* dimension : DimensionsOf(node)) shape.push_back(dims_.Normalize(dimension));
     return shape;
   }
-  bool is_scalar = op == Op::kConst || op == Op::kDefineVar || op == Op::kBind ||
-                   op_class == OpClass::kVector;
+  bool is_scalar =
+      op == Op::kConst || op == Op::kDefineVar || op == Op::kBind || op_class == OpClass::kVector;
   if (node->dtype().is_vector() || !(is_scalar || IsElementwise(op))) {
     return Error(node, absl::StrCat("got ", InfoOf(op).text, " of ", ToString(node->dtype()),
                                     ", expected a tensor"));
@@ -359,8 +366,7 @@ absl::StatusOr<Shape> ShapeAnalysis::InferTensorOp(const UOp* node) {
       fits = IsConstInt(from, 1) || dims_.Same(from, result[result.size() - back]);
     }
     if (fits) return result;
-    return Error(node, absl::StrCat("shapes, got ", ShapeToString(x), " to ",
-                                    ShapeToString(result),
+    return Error(node, absl::StrCat("shapes, got ", ShapeToString(x), " to ", ShapeToString(result),
                                     ", expected equal dimensions where the first are not 1"));
   }
   if (op == Op::kPermute) {
@@ -378,14 +384,13 @@ absl::StatusOr<Shape> ShapeAnalysis::InferTensorOp(const UOp* node) {
     SVOD_RETURN_IF_ERROR(check_rank(LowOf(node).size(), "amounts"));
     if (!known_.at(node->source(1)).empty()) {
       return Error(node, absl::StrCat("value, got shape ",
-                                      ShapeToString(known_.at(node->source(1))),
-                                      ", expected []"));
+                                      ShapeToString(known_.at(node->source(1))), ", expected []"));
     }
     for (size_t i = 0; i < rank; ++i) {
       for (const UOp* amount : {LowOf(node)[i], HighOf(node)[i]}) {
         if (dims_.RangeOf(amount).min < 0) {
-          return Error(node, absl::StrCat("amount, got ", ToString(amount),
-                                          ", expected at least 0"));
+          return Error(node,
+                       absl::StrCat("amount, got ", ToString(amount), ", expected at least 0"));
         }
       }
       result.push_back(dims_.Add(dims_.Add(LowOf(node)[i], x[i]), HighOf(node)[i]));
@@ -418,8 +423,8 @@ absl::StatusOr<Shape> ShapeAnalysis::InferTensorOp(const UOp* node) {
   }
   if (op == Op::kGather || op == Op::kScatter) {
     bool is_gather = node->op() == Op::kGather;
-    int64_t axis = is_gather ? node->arg<AxesArgument>().axes[0]
-                             : node->arg<ScatterArgument>().axis;
+    int64_t axis =
+        is_gather ? node->arg<AxesArgument>().axes[0] : node->arg<ScatterArgument>().axis;
     const Shape& positions = known_.at(node->source(1));
     SVOD_RETURN_IF_ERROR(check_axes({axis}));
     bool fits = positions.size() == rank;
@@ -438,9 +443,9 @@ absl::StatusOr<Shape> ShapeAnalysis::InferTensorOp(const UOp* node) {
     fits = updates.size() == rank;
     for (size_t i = 0; fits && i < rank; ++i) fits = dims_.Same(updates[i], positions[i]);
     if (fits) return x;
-    return Error(node, absl::StrCat("shapes, got positions ", ShapeToString(positions),
-                                    " and updates ", ShapeToString(updates),
-                                    ", expected them equal"));
+    return Error(node,
+                 absl::StrCat("shapes, got positions ", ShapeToString(positions), " and updates ",
+                              ShapeToString(updates), ", expected them equal"));
   }
   if (op == Op::kContiguous) {
     return x;

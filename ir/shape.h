@@ -50,6 +50,8 @@ class Dims {
  private:
   const UOp* Make(Op op, const UOp* a, const UOp* b);
   const UOp* Build(const Affine& affine);
+  bool Split(const Affine& sum, const UOp* divisor, Affine* quotient, Affine* rest);
+  const UOp* NormalizeDivision(const UOp* node);
 
   Context& context_;
   RangeAnalysis ranges_;
@@ -74,9 +76,10 @@ class ShapeAnalysis {
 
   // The shape of a tensor; scalars, index expressions included, have none: []. The span lives as
   // long as the analysis.
-  // Errors: InvalidArgument, "op: what, got X, expected Y", for a node under `tensor` whose sources'
-  // shapes do not fit it, a dimension that may be negative, more than kMaxRank dimensions or
-  // kMaxTensorBytes bytes, and for nodes that are no tensors; `culprit`, if not null, is that node.
+  // Errors: InvalidArgument, "op: what, got X, expected Y", for a node under `tensor` whose
+  // sources' shapes do not fit it, a dimension that may be negative, more than kMaxRank dimensions
+  // or kMaxTensorBytes bytes, and for nodes that are no tensors; `culprit`, if not null, is that
+  // node.
   absl::StatusOr<ShapeSpan> Of(const UOp* tensor, const UOp** culprit = nullptr);
 
   Dims& dims() { return dims_; }

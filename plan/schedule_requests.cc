@@ -1,0 +1,167 @@
+// Requests: which elements of which values a kernel needs, found from its result backwards.
+#include <algorithm>
+
+#include "ir/status_macros.h"
+#include "plan/scheduler.h"
+
+namespace svod {
+
+const Scheduler::RangeSet& Scheduler::RangesIn(const UOp* index) {
+  auto known = ranges_in_.find(index);
+  if (known != ranges_in_.end()) return known->second;
+  for (const UOp* node : Toposort(index)) {
+    if (ranges_in_.contains(node)) continue;
+    RangeSet set;
+    if (node->op() == Op::kRange) set.push_back(node);
+    for (const UOp* source : node->sources()) {
+      for (const UOp* range : ranges_in_[source]) {
+        if (std::find(set.begin(), set.end(), range) == set.end()) set.push_back(range);
+      }
+    }
+    ranges_in_[node] = std::move(set);
+  }
+  return ranges_in_[index];
+}
+
+Scheduler::RangeSet Scheduler::RangesOf(const Position& at) {
+  RangeSet set;
+  auto add = [&](const UOp* index) {
+    for (const UOp* range : RangesIn(index)) {
+      if (std::find(set.begin(), set.end(), range) == set.end()) set.push_back(range);
+    }
+  };
+  for (const UOp* index : at.index) add(index);
+  if (at.gate != nullptr) add(at.gate);
+  return set;
+}
+
+const UOp* Scheduler::NewRange(const UOp* extent, bool is_reduce) {
+  return Make(Op::kRange, DType(), {extent},
+              AxisArgument{num_axes_++, is_reduce ? AxisKind::kReduce : AxisKind::kLoop});
+}
+
+int Scheduler::Open(int scope, const UOp* range) {
+  double trips = static_cast<double>(std::max<int64_t>(dims_.RangeOf(range->source(0)).max, 1));
+  Scope inner{scope, range, trips, 1};
+  if (scope >= 0) {
+    inner.trips *= scopes_[scope].trips;
+    inner.depth = scopes_[scope].depth + 1;
+  }
+  scopes_.push_back(inner);
+  return static_cast<int>(scopes_.size()) - 1;
+}
+
+std::vector<int> Scheduler::ChainOf(int scope) const {
+  std::vector<int> chain;
+  for (; scope >= 0; scope = scopes_[scope].parent) chain.push_back(scope);
+  std::reverse(chain.begin(), chain.end());
+  return chain;
+}
+
+const UOp* Scheduler::MovementBase(const UOp* value) {
+  while (IsMovement(value->op())) value = value->source(0);
+  return value;
+}
+
+const UOp* Scheduler::GatheredFrom(const UOp* gather) {
+  const UOp* base = MovementBase(gather->source(0));
+  return IsConst(base) ? gather->source(0) : base;  // constants are shared
+}
+
+absl::StatusOr<int> Scheduler::Ask(const UOp* value, int kernel, Position at, int scope) {
+  std::vector<const void*> key(at.index.begin(), at.index.end());
+  key.push_back(at.gate);
+  key.push_back(reinterpret_cast<const void*>(static_cast<uintptr_t>(kernel)));
+  auto [it, is_new] =
+      request_of_.try_emplace({value, std::move(key)}, static_cast<int>(requests_.size()));
+  if (!is_new) return it->second;
+  RangeSet set = RangesOf(at);
+  while (scope >= 0 && std::find(set.begin(), set.end(), scopes_[scope].range) == set.end()) {
+    scope = scopes_[scope].parent;
+  }
+  values_[value].requests.push_back(it->second);
+  Request request;
+  request.value = value;
+  request.kernel = kernel;
+  request.at = std::move(at);
+  request.scope = scope;
+  requests_.push_back(std::move(request));
+  if (IsState(value)) kernels_[static_cast<size_t>(kernel)].state_loads.push_back(it->second);
+  return it->second;
+}
+
+// Asks for what an element is computed from.
+absl::Status Scheduler::Expand(int index) {
+  // Asking moves requests_ about; what is needed is copied first.
+  const UOp* node = requests_[index].value;
+  int kernel = requests_[index].kernel, scope = requests_[index].scope;
+  Position at = requests_[index].at;
+  Op op = node->op();
+  if (op == Op::kReduceAxis) return ExpandReduce(index);
+  if (op == Op::kGather) return ExpandGather(index);
+  if (IsMovement(op)) {
+    SVOD_ASSIGN_OR_RETURN(Position from, map_.Through(node, at.index));
+    const UOp* select = from.gate;
+    from.gate = map_.And(at.gate, from.gate);
+    SVOD_ASSIGN_OR_RETURN(int source, Ask(node->source(0), kernel, from, scope));
+    requests_[index].sources.push_back(source);
+    if (select != nullptr) {
+      SVOD_ASSIGN_OR_RETURN(int fill, Ask(node->source(1), kernel, {{}, at.gate}, scope));
+      requests_[index].sources.push_back(fill);
+      requests_[index].select = select;
+    }
+    return absl::OkStatus();
+  }
+  if (op == Op::kContiguous) {
+    SVOD_ASSIGN_OR_RETURN(int source, Ask(node->source(0), kernel, at, scope));
+    requests_[index].sources.push_back(source);
+    return absl::OkStatus();
+  }
+  if (!IsElementwise(op)) return absl::OkStatus();  // ARANGE, constants, variables
+  for (const UOp* source : node->sources()) {
+    SVOD_ASSIGN_OR_RETURN(ShapeSpan shape, shapes_.Of(source));
+    SVOD_ASSIGN_OR_RETURN(int request,
+                          Ask(source, kernel, {map_.Broadcast(at.index, shape), at.gate}, scope));
+    requests_[index].sources.push_back(request);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Scheduler::ExpandReduce(int index) {
+  const UOp* node = requests_[index].value;
+  Position at = requests_[index].at;
+  int scope = requests_[index].scope;
+  Kernel& kernel = kernels_[static_cast<size_t>(requests_[index].kernel)];
+  kernel.has_reduce = true;
+  kernel.has_contraction = kernel.has_contraction || IsContraction(node);
+  kernel.hoisted_depth = std::min(kernel.hoisted_depth, scope < 0 ? 0 : scopes_[scope].depth);
+  SVOD_ASSIGN_OR_RETURN(ShapeSpan shape, shapes_.Of(node->source(0)));
+  for (int64_t axis : node->arg<ReduceAxesArgument>().axes) {
+    const UOp* extent = shape[static_cast<size_t>(axis)];
+    const UOp*& to = at.index[static_cast<size_t>(axis)];
+    if (IsConstInt(extent, 1)) {
+      to = context_->Index(0);
+      continue;
+    }
+    to = NewRange(extent, true);
+    requests_[index].ranges.push_back(to);
+    scope = Open(scope, to);
+  }
+  SVOD_ASSIGN_OR_RETURN(int source, Ask(node->source(0), requests_[index].kernel, at, scope));
+  requests_[index].sources.push_back(source);
+  return absl::OkStatus();
+}
+
+// What is gathered from has to be in memory, since positions are known at run time only.
+absl::Status Scheduler::ExpandGather(int index) {
+  const UOp* node = requests_[index].value;
+  Value& base = values_[GatheredFrom(node)];
+  base.is_forced = true;
+  base.force_reason = "a gather reads it";
+  SVOD_ASSIGN_OR_RETURN(int positions, Ask(node->source(1), requests_[index].kernel,
+                                           requests_[index].at, requests_[index].scope));
+  requests_[index].sources.push_back(positions);
+  return absl::OkStatus();
+}
+
+}  // namespace svod

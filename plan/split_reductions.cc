@@ -1,0 +1,164 @@
+#include "plan/split_reductions.h"
+
+#include <algorithm>
+
+#include "absl/container/flat_hash_map.h"
+#include "ir/evaluate.h"
+#include "ir/shape.h"
+#include "ir/status_macros.h"
+#include "plan/graph_order.h"
+
+namespace svod {
+namespace {
+
+class Splitter {
+ public:
+  Splitter(Function* graph, Context& context)
+      : graph_(*graph), context_(context), shapes_(context), dims_(shapes_.dims()) {}
+
+  absl::Status Run() {
+    absl::flat_hash_map<const UOp*, const UOp*> copies;
+    std::vector<const UOp*> sources;
+    for (const UOp* node : GraphToposort(graph_.root)) {
+      sources.clear();
+      bool is_same = true;
+      for (const UOp* source : node->sources()) {
+        auto copy = copies.find(source);
+        sources.push_back(copy == copies.end() ? source : copy->second);
+        is_same = is_same && sources.back() == source;
+      }
+      const UOp* copy = node;
+      if (!is_same) {
+        SVOD_ASSIGN_OR_RETURN(copy,
+                              context_.Make(node->op(), node->dtype(), sources, node->argument()));
+      }
+      if (node->op() == Op::kReduceAxis) {
+        SVOD_ASSIGN_OR_RETURN(copy, Split(copy));
+      }
+      copies[node] = copy;
+      auto note = graph_.notes.find(node);
+      if (copy != node && note != graph_.notes.end()) {
+        NodeNote moved = note->second;
+        graph_.notes.try_emplace(copy, std::move(moved));
+      }
+    }
+    graph_.root = copies.at(graph_.root);
+    return absl::OkStatus();
+  }
+
+ private:
+  int64_t MaxOf(const UOp* dimension) { return std::max<int64_t>(dims_.RangeOf(dimension).max, 0); }
+
+  // A chunk near `wanted` that divides the size, so that nothing need be padded; `wanted` when
+  // there is none near.
+  int64_t ChunkOf(const UOp* size, int64_t wanted) {
+    if (!IsConst(size)) return wanted;
+    for (int64_t chunk = wanted; chunk >= wanted / 4 && chunk > 1; --chunk) {
+      if (ConstInt(size) % chunk == 0) return chunk;
+    }
+    return wanted;
+  }
+
+  static bool IsContraction(const UOp* reduce) {
+    const UOp* product = reduce->source(0);
+    while (product->op() == Op::kCast) product = product->source(0);
+    return reduce->arg<ReduceAxesArgument>().kind == ReduceKind::kAdd &&
+           product->op() == Op::kMul && product->source(0) != product->source(1);
+  }
+
+  absl::StatusOr<const UOp*> Split(const UOp* reduce) {
+    const auto& argument = reduce->arg<ReduceAxesArgument>();
+    SVOD_ASSIGN_OR_RETURN(ShapeSpan shape, shapes_.Of(reduce->source(0)));
+    double results = 1, folded = 1;
+    int64_t last = -1;
+    for (size_t i = 0; i < shape.size(); ++i) {
+      bool is_reduced =
+          std::binary_search(argument.axes.begin(), argument.axes.end(), static_cast<int64_t>(i));
+      (is_reduced ? folded : results) *= static_cast<double>(MaxOf(shape[i]));
+      if (is_reduced && !IsConstInt(shape[i], 1)) last = static_cast<int64_t>(i);
+    }
+    if (last < 0 || folded > 1e18) return reduce;
+    bool rounds = reduce->dtype().is_float() &&
+                  (argument.kind == ReduceKind::kAdd || argument.kind == ReduceKind::kMul);
+    bool is_parallel = folded >= kMinParallelFold && results <= kMaxParallelResults;
+    bool is_inexact = rounds && !IsContraction(reduce) && folded > kMaxSequentialFold;
+    if (!is_parallel && !is_inexact) return reduce;
+    const UOp* x = reduce->source(0);
+    int64_t longest = MaxOf(shape[static_cast<size_t>(last)]);
+    // Several axes: the inner ones first, then the rest of the tree on their results.
+    if (argument.axes.size() > 1 && longest > 1) {
+      SVOD_ASSIGN_OR_RETURN(const UOp* inner, Reduce(argument.kind, x, {last}));
+      SVOD_ASSIGN_OR_RETURN(inner, Split(inner));
+      std::vector<int64_t> others;
+      for (int64_t axis : argument.axes) {
+        if (axis != last) others.push_back(axis);
+      }
+      SVOD_ASSIGN_OR_RETURN(const UOp* outer, Reduce(argument.kind, inner, others));
+      return Split(outer);
+    }
+    int64_t wanted = kMaxSequentialFold;
+    if (is_parallel) wanted = std::max<int64_t>(kMaxSequentialFold, longest / 64);
+    if (longest <= wanted) return reduce;
+    int64_t chunk = ChunkOf(shape[static_cast<size_t>(last)], wanted);
+    SVOD_ASSIGN_OR_RETURN(const UOp* cut, Cut(x, last, chunk, argument.kind));
+    SVOD_ASSIGN_OR_RETURN(const UOp* partial, Reduce(argument.kind, cut, {last + 1}));
+    if (rounds && !IsContraction(reduce)) {
+      SVOD_ASSIGN_OR_RETURN(partial, Split(partial));
+    }
+    if (is_parallel) {
+      SVOD_ASSIGN_OR_RETURN(partial, context_.Make(Op::kContiguous, {partial}));
+    }
+    SVOD_ASSIGN_OR_RETURN(const UOp* whole, Reduce(argument.kind, partial, {last}));
+    SVOD_ASSIGN_OR_RETURN(ShapeSpan to, shapes_.Of(reduce));
+    std::vector<const UOp*> sources = {whole};
+    sources.insert(sources.end(), to.begin(), to.end());
+    return context_.Make(Op::kReshape, sources);
+  }
+
+  absl::StatusOr<const UOp*> Reduce(ReduceKind kind, const UOp* x, std::vector<int64_t> axes) {
+    return context_.Make(Op::kReduceAxis, {x}, ReduceAxesArgument{kind, axes});
+  }
+
+  // Dimension `axis` as [pieces, chunk]; the last piece is filled up with the identity.
+  absl::StatusOr<const UOp*> Cut(const UOp* x, int64_t axis, int64_t chunk, ReduceKind kind) {
+    SVOD_ASSIGN_OR_RETURN(ShapeSpan known, shapes_.Of(x));
+    Shape shape(known.begin(), known.end());
+    const UOp* size = shape[static_cast<size_t>(axis)];
+    const UOp* pieces =
+        dims_.Floordiv(dims_.Add(size, context_.Index(chunk - 1)), context_.Index(chunk));
+    const UOp* missing = dims_.Sub(dims_.Mul(pieces, context_.Index(chunk)), size);
+    if (!IsConstInt(missing, 0)) {
+      // missing = chunk - 1 - (size + chunk - 1) mod chunk, whose range is plain to see.
+      if (!IsConst(missing)) {
+        missing = dims_.Sub(
+            context_.Index(chunk - 1),
+            dims_.Floormod(dims_.Add(size, context_.Index(chunk - 1)), context_.Index(chunk)));
+      }
+      std::vector<const UOp*> sources = {
+          x, context_.Bits(x->dtype(), ReduceIdentity(kind, x->dtype()))};
+      std::vector<const UOp*> amounts(2 * shape.size(), context_.Index(0));
+      amounts[shape.size() + static_cast<size_t>(axis)] = missing;
+      sources.insert(sources.end(), amounts.begin(), amounts.end());
+      SVOD_ASSIGN_OR_RETURN(x, context_.Make(Op::kPad, sources));
+    }
+    std::vector<const UOp*> sources = {x};
+    for (size_t i = 0; i < shape.size(); ++i) {
+      if (i == static_cast<size_t>(axis)) sources.push_back(pieces);
+      sources.push_back(i == static_cast<size_t>(axis) ? context_.Index(chunk) : shape[i]);
+    }
+    return context_.Make(Op::kReshape, sources);
+  }
+
+  Function& graph_;
+  Context& context_;
+  ShapeAnalysis shapes_;
+  Dims& dims_;
+};
+
+}  // namespace
+
+absl::Status SplitReductions(Function* graph, Context& context) {
+  return Splitter(graph, context).Run();
+}
+
+}  // namespace svod
