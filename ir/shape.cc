@@ -1,6 +1,7 @@
 #include "ir/shape.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -59,11 +60,56 @@ const UOp* Dims::Make(Op op, const UOp* a, const UOp* b) {
   return node.ok() ? Normalize(*node) : nullptr;
 }
 
-// Rebuilds a sum of products in the order of its terms: variables first, the constant last.
+// The order of terms: large strides first, then counters by their axes. It does not depend on the
+// numbers of axes, only on their order, so that equal kernels come out equal.
+static bool ComesBefore(const Term& a, const Term& b) {
+  if (a.coefficient != b.coefficient) return a.coefficient > b.coefficient;
+  if (a.atoms.size() != b.atoms.size()) return a.atoms.size() > b.atoms.size();
+  auto axis_of = [](const Term& term) {
+    int64_t axis = std::numeric_limits<int64_t>::max();
+    for (const Atom& atom : term.atoms) {
+      const auto* argument = std::get_if<AxisArgument>(&atom.node->argument());
+      if (argument != nullptr) axis = std::min(axis, argument->axis);
+    }
+    return axis;
+  };
+  return axis_of(a) < axis_of(b);
+}
+
+// floordiv(x, c) * c * k + floormod(x, c) * k is x * k.
+Affine Dims::Recombine(Affine affine) {
+  auto single = [](const Term& term, Op op) {
+    return term.atoms.size() == 1 && term.atoms[0].node->op() == op;
+  };
+  for (const Term& rest : affine.terms) {
+    if (!single(rest, Op::kFloormod)) continue;
+    const UOp* mod = rest.atoms[0].node;
+    if (!IsConst(mod->source(1))) continue;
+    int64_t coefficient;
+    if (__builtin_mul_overflow(rest.coefficient, ConstInt(mod->source(1)), &coefficient)) continue;
+    for (const Term& whole : affine.terms) {
+      if (!single(whole, Op::kFloordiv) || whole.coefficient != coefficient) continue;
+      const UOp* quotient = whole.atoms[0].node;
+      if (quotient->source(0) != mod->source(0) || quotient->source(1) != mod->source(1)) continue;
+      Affine parts;
+      parts.terms = {rest};
+      Affine second;
+      second.terms = {whole};
+      Affine x = ranges_.AffineOf(mod->source(0)) * Affine::Constant(rest.coefficient);
+      Affine sum = affine - parts - second + x;
+      return sum.exact && IsSmall(sum) ? Recombine(std::move(sum)) : affine;
+    }
+  }
+  return affine;
+}
+
+// Rebuilds a sum of products, the constant last.
 const UOp* Dims::Build(const Affine& affine) {
   const UOp* sum = nullptr;
   auto make = [&](Op op, const UOp* a, const UOp* b) { return context_.Make(op, {a, b}).value(); };
-  for (const Term& term : affine.terms) {
+  std::vector<Term> terms = affine.terms;
+  std::stable_sort(terms.begin(), terms.end(), ComesBefore);
+  for (const Term& term : terms) {
     const UOp* product = nullptr;
     for (const Atom& atom : term.atoms) {
       // An atom may stand below a cast that keeps its value.
@@ -171,7 +217,7 @@ const UOp* Dims::Normalize(const UOp* index) {
         }
       } else {
         Affine affine = ranges_.AffineOf(result);
-        if (affine.exact && IsSmall(affine)) result = Build(affine);
+        if (affine.exact && IsSmall(affine)) result = Build(Recombine(std::move(affine)));
       }
     }
     normal_[node] = result;

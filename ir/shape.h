@@ -50,6 +50,7 @@ class Dims {
  private:
   const UOp* Make(Op op, const UOp* a, const UOp* b);
   const UOp* Build(const Affine& affine);
+  Affine Recombine(Affine affine);
   bool Split(const Affine& sum, const UOp* divisor, Affine* quotient, Affine* rest);
   const UOp* NormalizeDivision(const UOp* node);
 

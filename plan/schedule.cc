@@ -154,8 +154,9 @@ absl::Status Scheduler::Run(Schedule* schedule) {
   std::reverse(places_.begin(), places_.end());
   std::reverse(note_kernels_.begin(), note_kernels_.end());
   for (size_t i = 0; i < places_.size(); ++i) {
-    const UOp* sink = kernels_[static_cast<size_t>(note_kernels_[i])].sink;
-    places_[i].kernel = std::string(sink->arg<FunctionArgument>().name);
+    const Kernel& kernel = kernels_[static_cast<size_t>(note_kernels_[i])];
+    places_[i].kernel =
+        kernel.is_copy ? "copy" : std::string(kernel.sink->arg<FunctionArgument>().name);
   }
   schedule->places = std::move(places_);
   return absl::OkStatus();

@@ -19,7 +19,7 @@ struct ScheduleOptions {
   // Most scratch memory that the stages of one kernel may take together [bytes].
   int64_t max_stage_bytes = int64_t{1} << 18;
   // Longest loop over cores that a kernel's outer loops are split into; 1: kernels run on one core.
-  int64_t max_launch_size = 64;
+  int64_t max_launch_size = 32;
 };
 
 // Where a value of the graph lives.

@@ -31,7 +31,7 @@ absl::Status ScheduleEmitter::Run(Schedule* schedule) {
   };
   for (int item : order) {
     const Item& done = items_[item];
-    if (done.kernel >= 0) list(s_.kernels_[done.kernel].sink);
+    if (done.kernel >= 0 && !s_.kernels_[done.kernel].is_copy) list(s_.kernels_[done.kernel].sink);
     if (done.effect != nullptr && done.effect->op() == Op::kCall) list(done.effect->source(0));
   }
   schedule->module.functions.push_back(std::move(graph_));
@@ -275,7 +275,8 @@ absl::Status ScheduleEmitter::EmitItem(int number) {
   for (size_t i = 1; i < kernel.operands.size(); ++i) {
     sources.push_back(ReadOf(kernel.operands[i].source, item.kernel));
   }
-  item.call = s_.Make(Op::kCall, DType(), sources);
+  if (kernel.is_copy) sources.erase(sources.begin());
+  item.call = s_.Make(kernel.is_copy ? Op::kCopy : Op::kCall, DType(), sources);
   return absl::OkStatus();
 }
 

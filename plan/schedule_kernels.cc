@@ -163,12 +163,6 @@ absl::Status Scheduler::BuildElement(Request& request) {
     for (const UOp* x = node->source(0); x != base; x = x->source(0)) {
       SVOD_ASSIGN_OR_RETURN(Position from, map_.Through(x, at.index));
       if (from.gate != nullptr) {
-        if (!IsConst(x->source(1))) {
-          return absl::UnimplementedError(
-              absl::StrCat("schedule: ", graph_.Describe(node),
-                           ": gather from a pad by a computed value, expected a constant or "
-                           "contiguous"));
-        }
         fills.push_back({from.gate, x->source(1)});
       }
       from.gate = map_.And(at.gate, from.gate);
@@ -297,6 +291,24 @@ bool Scheduler::IsInPlace(const Kernel& kernel, const UOp* effect, const UOp* po
   return true;
 }
 
+// Whether a kernel does nothing but move a whole buffer.
+absl::StatusOr<bool> Scheduler::IsCopy(const Kernel& kernel, ShapeSpan shape, const UOp* value,
+                                       const UOp* position) {
+  if (kernel.root->op() == Op::kScatter || kernel.operands.size() != 2 ||
+      value->op() != Op::kLoad) {
+    return false;
+  }
+  const UOp* index = value->source(0);
+  if (BaseBuffer(index) != kernel.operands[1].param || index->num_sources() == 3 ||
+      index->source(1) != position) {
+    return false;
+  }
+  // A part of a buffer may begin where the buffer does.
+  if (kernel.root->op() == Op::kAssign && IsMovement(kernel.root->source(0)->op())) return false;
+  SVOD_ASSIGN_OR_RETURN(ShapeSpan from, shapes_.Of(kernel.operands[1].source));
+  return dims_.Same(dims_.Product(from), dims_.Product(shape));
+}
+
 absl::Status Scheduler::BuildKernel(int number) {
   Kernel& kernel = kernels_[number];
   const UOp* root = kernel.root;
@@ -343,6 +355,7 @@ absl::Status Scheduler::BuildKernel(int number) {
     const UOp* written = root->source(1);
     (IsState(written) ? demands_.snapshots : demands_.materialised).insert(written);
   }
+  SVOD_ASSIGN_OR_RETURN(kernel.is_copy, IsCopy(kernel, shape, value, position));
   Launch launch;
   if (is_scatter) {
     effect = EndOf(kernel.regions[0].loops, effect);

@@ -42,7 +42,7 @@ Scheduler::Launch Scheduler::PlanLaunch(const Kernel& kernel) {
 
   size_t count = 1;
   const UOp* extent = loops[0]->source(0);
-  while (count < most && dims_.RangeOf(extent).max < 4 * wanted) {
+  while (count < most && dims_.RangeOf(extent).max < wanted) {
     extent = dims_.Mul(extent, loops[count++]->source(0));
   }
   int64_t cores = wanted;
@@ -57,18 +57,18 @@ Scheduler::Launch Scheduler::PlanLaunch(const Kernel& kernel) {
   if (IsConst(extent) && ConstInt(extent) % cores == 0) {
     chunk = context_->Index(ConstInt(extent) / cores);
   }
-  const UOp* first = Make(Op::kMul, DType(), {core, chunk});
+  const UOp* first = dims_.Mul(core, chunk);
   const UOp* length = chunk;
   if (!IsConst(extent) || ConstInt(extent) % cores != 0) {
     const UOp* left = Make(Op::kSub, DType(), {extent, first});
     length = Make(Op::kMin, DType(), {chunk, left});
   }
   launch.loop = NewRange(length, false);
-  const UOp* counter = Make(Op::kAdd, DType(), {first, launch.loop});
+  const UOp* counter = dims_.Add(first, launch.loop);
   for (size_t i = count; i-- > 0;) {
     const UOp* own = loops[i]->source(0);
-    launch.counters[loops[i]] = i == 0 ? counter : Make(Op::kFloormod, DType(), {counter, own});
-    if (i > 0) counter = Make(Op::kFloordiv, DType(), {counter, own});
+    launch.counters[loops[i]] = i == 0 ? counter : dims_.Floormod(counter, own);
+    if (i > 0) counter = dims_.Floordiv(counter, own);
   }
   launch.loops.assign(loops.begin() + static_cast<ptrdiff_t>(count) - 1, loops.end());
   launch.loops[0] = launch.loop;

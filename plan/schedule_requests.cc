@@ -63,9 +63,15 @@ const UOp* Scheduler::MovementBase(const UOp* value) {
   return value;
 }
 
+// What of a GATHER's first operand has to be in memory. Constants are shared and stay out of it; a
+// pad by a computed value is filled where it is needed, and so has to be in memory itself.
 const UOp* Scheduler::GatheredFrom(const UOp* gather) {
-  const UOp* base = MovementBase(gather->source(0));
-  return IsConst(base) ? gather->source(0) : base;  // constants are shared
+  const UOp* base = gather->source(0);
+  while (IsMovement(base->op()) && !IsConst(base->source(0))) {
+    if (base->op() == Op::kPad && !IsConst(base->source(1))) break;
+    base = base->source(0);
+  }
+  return base;
 }
 
 absl::StatusOr<int> Scheduler::Ask(const UOp* value, int kernel, Position at, int scope) {

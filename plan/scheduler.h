@@ -114,6 +114,7 @@ class Scheduler {
     bool has_contraction = false, has_reduce = false;
     int hoisted_depth = 64;  // loops around the outermost reduction or stage
     int num_locals = 0;
+    bool is_copy = false;  // of operand 1, element by element
     const UOp* sink = nullptr;
   };
 
@@ -167,6 +168,8 @@ class Scheduler {
   Launch PlanLaunch(const Kernel& kernel);
   absl::StatusOr<const UOp*> Canonicalise(const UOp* effect, const Launch& launch,
                                           const std::string& name);
+  absl::StatusOr<bool> IsCopy(const Kernel& kernel, ShapeSpan shape, const UOp* value,
+                              const UOp* position);
   bool IsInPlace(const Kernel& kernel, const UOp* effect, const UOp* position);
   std::string NameOf(const Kernel& kernel);
   bool IsState(const UOp* node) const;
