@@ -16,31 +16,42 @@ bool IsEqual(const Affine& a, const Affine& b) {
   return a.exact && b.exact && a.constant == b.constant && a.terms == b.terms;
 }
 
-bool DependsOnCounters(const Affine& affine) {
+// Whether the expression is the same in every iteration and on every core.
+bool IsFixed(const UOp* node) {
+  for (const UOp* part : Toposort(node)) {
+    if (IsCounter(part) || part->op() == Op::kLoad || part->op() == Op::kReduce) return false;
+  }
+  return true;
+}
+bool IsFixed(const Affine& affine) {
   for (const Term& term : affine.terms) {
     for (const Atom& atom : term.atoms) {
-      // What is not taken apart may hide one.
-      if (atom.node->op() != Op::kDefineVar) return true;
+      if (!IsFixed(atom.node)) return false;
     }
   }
-  return false;
+  return true;
 }
 
-// A counter of a position and what the position grows by with it.
+// Something that counts, and what a position grows by with it.
 struct Digit {
-  const UOp* counter;
+  const UOp* node;
   Affine stride;
 };
+using Digits = std::vector<Digit>;
 
-// The position as a sum of counters times strides, if it is one.
-bool SplitDigits(const Affine& position, std::vector<Digit>& digits) {
+Digits::iterator Find(Digits& digits, const UOp* node) {
+  return std::find_if(digits.begin(), digits.end(),
+                      [&](const Digit& digit) { return digit.node == node; });
+}
+
+// Adds `position` * `scale` to a sum of digits, if it is one.
+bool AddDigits(const Affine& position, const Affine& scale, Digits& digits) {
   if (!position.exact || position.constant != 0) return false;
   for (const Term& term : position.terms) {
     const UOp* counter = nullptr;
-    Affine stride = Affine::Constant(term.coefficient);
+    Affine stride = Affine::Constant(term.coefficient) * scale;
     for (const Atom& atom : term.atoms) {
-      if (!IsCounter(atom.node)) {
-        if (atom.node->op() != Op::kDefineVar) return false;
+      if (IsFixed(atom.node)) {
         stride = stride * Affine::Of(atom);
       } else if (counter != nullptr) {
         return false;
@@ -49,8 +60,7 @@ bool SplitDigits(const Affine& position, std::vector<Digit>& digits) {
       }
     }
     if (counter == nullptr) return false;
-    auto it = std::find_if(digits.begin(), digits.end(),
-                           [&](const Digit& digit) { return digit.counter == counter; });
+    auto it = Find(digits, counter);
     if (it == digits.end()) {
       digits.push_back({counter, stride});
     } else {
@@ -58,6 +68,60 @@ bool SplitDigits(const Affine& position, std::vector<Digit>& digits) {
     }
   }
   return true;
+}
+
+// Quotient and remainder of one number, one above the other, are that number again.
+bool JoinQuotients(Digits& digits, RangeAnalysis& ranges) {
+  for (size_t i = 0; i < digits.size();) {
+    const Digit low = digits[i++];
+    if (low.node->op() != Op::kFloormod) continue;
+    const UOp *number = low.node->source(0), *divisor = low.node->source(1);
+    auto high = std::find_if(digits.begin(), digits.end(), [&](const Digit& digit) {
+      return digit.node->op() == Op::kFloordiv && digit.node->source(0) == number &&
+             digit.node->source(1) == divisor;
+    });
+    if (high == digits.end() || !IsFixed(divisor) ||
+        !IsEqual(high->stride, low.stride * ranges.AffineOf(divisor))) {
+      return false;
+    }
+    digits.erase(high);
+    digits.erase(Find(digits, low.node));
+    if (!AddDigits(ranges.AffineOf(number), low.stride, digits)) return false;
+    i = 0;
+  }
+  return true;
+}
+
+// Whether a loop has min(chunk, size - core * chunk) iterations and all cores together count up to
+// `size`.
+bool FindChunkedSize(const UOp* loop, const UOp* core, RangeAnalysis& ranges, Affine* chunk,
+                     Affine* size) {
+  const UOp* end = loop->source(0);
+  if (end->op() != Op::kMin || core == nullptr || !IsConst(core->source(0))) return false;
+  for (int i : {0, 1}) {
+    if (!IsFixed(end->source(i))) continue;
+    const UOp* length = end->source(i);
+    *chunk = ranges.AffineOf(length);
+    *size = ranges.AffineOf(end->source(1 - i)) + *chunk * Affine::Of({core, 0});
+    if (!size->exact || !IsFixed(*size)) continue;
+    int64_t cores = ConstInt(core->source(0));
+    Affine all = *chunk * Affine::Constant(cores);
+    if (all.is_constant() && size->is_constant() && all.exact && all.constant >= size->constant) {
+      return true;
+    }
+    // ceil(size / cores) each.
+    if (length->op() == Op::kFloordiv && IsConstInt(length->source(1), cores) &&
+        IsEqual(ranges.AffineOf(length->source(0)), *size + Affine::Constant(cores - 1))) {
+      return true;
+    }
+  }
+  return false;
+}
+
+Affine SizeOf(const UOp* param, RangeAnalysis& ranges) {
+  Affine size = Affine::Constant(1);
+  for (const UOp* dimension : param->sources()) size = size * ranges.AffineOf(dimension);
+  return size;
 }
 
 }  // namespace
@@ -89,24 +153,37 @@ bool KernelAccesses::IsWhole(const UOp* store, const UOp* param,
                              absl::flat_hash_set<const UOp*>& counters) {
   const UOp* index = store->source(0);
   if (index->num_sources() > 2 || index->source(1)->dtype().is_vector()) return false;
-  std::vector<Digit> digits;
-  if (!SplitDigits(ranges_.AffineOf(index->source(1)), digits)) return false;
+  Digits digits;
+  if (!AddDigits(ranges_.AffineOf(index->source(1)), Affine::Constant(1), digits) ||
+      !JoinQuotients(digits, ranges_)) {
+    return false;
+  }
   // The digits from the last one on: each counts in steps of all that the later ones count.
   Affine step = Affine::Constant(ConsecutiveElements(store));
   while (!digits.empty()) {
     auto it = std::find_if(digits.begin(), digits.end(),
                            [&](const Digit& digit) { return IsEqual(digit.stride, step); });
-    if (it == digits.end()) return false;
-    const UOp* end = it->counter->source(0);
-    Affine extent = ranges_.AffineOf(end);
-    if (DependsOnCounters(extent) || ranges_.Of(end).min < 0) return false;
-    step = step * extent;
-    counters.insert(it->counter);
+    if (it == digits.end() || !IsCounter(it->node)) return false;
+    const UOp* counter = it->node;
+    const UOp* end = counter->source(0);
+    counters.insert(counter);
     digits.erase(it);
+    Affine extent = ranges_.AffineOf(end), chunk, size;
+    if (IsFixed(extent)) {
+      if (ranges_.Of(end).min < 0) return false;
+      step = step * extent;
+      continue;
+    }
+    auto core = Find(digits, core_id_);
+    if (core == digits.end() || !FindChunkedSize(counter, core_id_, ranges_, &chunk, &size) ||
+        !IsEqual(core->stride, step * chunk)) {
+      return false;
+    }
+    counters.insert(core_id_);
+    digits.erase(core);
+    step = step * size;
   }
-  Affine size = Affine::Constant(1);
-  for (const UOp* dimension : param->sources()) size = size * ranges_.AffineOf(dimension);
-  if (!IsEqual(step, size)) return false;
+  if (!IsEqual(step, SizeOf(param, ranges_))) return false;
   // Other loops around the store must not keep it from happening.
   for (const UOp* loop = LoopOf(store); loop != nullptr;) {
     if (!counters.contains(loop) && ranges_.Of(loop->source(0)).min < 1) return false;
@@ -115,6 +192,11 @@ bool KernelAccesses::IsWhole(const UOp* store, const UOp* param,
   }
   return core_id_ == nullptr || counters.contains(core_id_) ||
          ranges_.Of(core_id_->source(0)).min >= 1;
+}
+
+bool KernelAccesses::HasSizeOf(size_t slot, const UOp* buffer) {
+  return params_[slot]->sources() == buffer->sources() ||
+         IsEqual(SizeOf(params_[slot], ranges_), SizeOf(buffer, ranges_));
 }
 
 bool KernelAccesses::WritesWhole(size_t slot) {
@@ -132,7 +214,7 @@ bool KernelAccesses::WritesWhole(size_t slot) {
 
 bool KernelAccesses::InPlace(size_t in, size_t out) {
   const UOp *from = params_[in], *to = params_[out];
-  if (from->arg<ParamArgument>().access != Access::kIn || from->sources() != to->sources() ||
+  if (from->arg<ParamArgument>().access != Access::kIn || !HasSizeOf(in, to) ||
       from->dtype().size_bytes() != to->dtype().size_bytes() || uses_[out].stores.size() != 1) {
     return false;
   }

@@ -28,7 +28,11 @@ class KernelAccesses {
   // value of its variables.
   bool WritesWhole(size_t slot);
 
-  // Whether parameters `in` and `out` may be the same memory: they have one shape and elements of
+  // Whether the parameter has as many elements as `buffer`, for every value of the variables that
+  // both name.
+  bool HasSizeOf(size_t slot, const UOp* buffer);
+
+  // Whether parameters `in` and `out` may be the same memory: they have as many elements, all of
   // one size, each element of `out` is stored once, and `in` is only loaded in the iteration that
   // stores the same element. What is loaded again in another loop is not in place.
   bool InPlace(size_t in, size_t out);

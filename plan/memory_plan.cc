@@ -153,13 +153,13 @@ class MemoryPlanner {
       if (op.node->op() == Op::kCopy) buffer.is_placed = position == 0;
       if (op.node->op() != Op::kCall) continue;
       SVOD_ASSIGN_OR_RETURN(KernelAccesses * accesses, AccessesOf(SinkOf(op.node)));
-      const UOp* param = accesses->params()[position];
-      buffer.is_placed = SameShape(param, buffer.node) && accesses->WritesWhole(position);
+      // A bound variable is not what the shapes of operands and parameters say.
+      bool has_binds = op.node->sources().back()->op() == Op::kBind;
+      buffer.is_placed = !has_binds && accesses->HasSizeOf(position, buffer.node) &&
+                         accesses->WritesWhole(position);
     }
     return absl::OkStatus();
   }
-
-  static bool SameShape(const UOp* a, const UOp* b) { return a->sources() == b->sources(); }
 
   absl::Status ChooseInPlace() {
     for (size_t number = 0; number < buffers_.size(); ++number) {
@@ -167,8 +167,6 @@ class MemoryPlanner {
       size_t op_index = buffer.uses.front();
       const GraphOp& op = ops_.ops[op_index];
       if (!buffer.is_placed || op.node->op() != Op::kCall) continue;
-      // A bound variable is not what the shapes of operands and parameters say.
-      if (op.node->sources().back()->op() == Op::kBind) continue;
       size_t out = OperandOf(op, buffer.node);
       SVOD_ASSIGN_OR_RETURN(KernelAccesses * accesses, AccessesOf(SinkOf(op.node)));
       for (size_t in = 0; in < op.operands.size(); ++in) {
@@ -176,7 +174,7 @@ class MemoryPlanner {
         if (it == number_of_.end()) continue;
         Intermediate& dying = buffers_[it->second];
         if (!dying.is_placed || dying.reused_by != kNone || !DiesAt(dying, op_index) ||
-            OperandOf(op, dying.node) != in || !SameShape(dying.node, buffer.node) ||
+            OperandOf(op, dying.node) != in || !accesses->HasSizeOf(in, dying.node) ||
             !accesses->InPlace(in, out)) {
           continue;
         }

@@ -63,7 +63,8 @@ Scheduler::Launch Scheduler::PlanLaunch(const Kernel& kernel) {
     const UOp* left = Make(Op::kSub, DType(), {extent, first});
     length = Make(Op::kMin, DType(), {chunk, left});
   }
-  launch.loop = NewRange(length, false);
+  // In the form in which the counters below will have it, or they would be of another loop.
+  launch.loop = NewRange(dims_.Normalize(length), false);
   const UOp* counter = dims_.Add(first, launch.loop);
   for (size_t i = count; i-- > 0;) {
     const UOp* own = loops[i]->source(0);

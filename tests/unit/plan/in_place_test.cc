@@ -40,6 +40,8 @@ const Case kCases[] = {
      "end %i",
      true, false},
     {"OtherShape", "%y: out f32[2, 3], %x: f32[6]",
+     "%i = range 6 loop\n%v = load %x[%i]\nstore %y[%i], %v\nend %i", true, true},
+    {"Longer", "%y: out f32[6], %x: f32[7]",
      "%i = range 6 loop\n%v = load %x[%i]\nstore %y[%i], %v\nend %i", true, false},
     {"OtherSize", "%y: out f64[6], %x: f32[6]",
      "%i = range 6 loop\n%v = load %x[%i]\n%w = cast %v : f64\nstore %y[%i], %w\nend %i", true,
@@ -102,6 +104,22 @@ const Case kCases[] = {
      "%c = core_id 2\nstore %z[%c], 1.0\n%i = range 6 loop\n%v = load %x[%i]\n"
      "%w = cast %c : f32\n%u = add %v, %w\nstore %y[%i], %u\nend %i",
      true, false},
+    {"CoresWhoseLastHasLess", "%y: out f32[7], %x: f32[7]",
+     "%c = core_id 3\n%b = mul %c, 3\n%l = sub 7, %b\n%m = min 3, %l\n%i = range %m loop\n"
+     "%p = add %b, %i\n%v = load %x[%p]\nstore %y[%p], %v\nend %i",
+     true, true},
+    {"CoresThatDoNotReachTheEnd", "%y: out f32[7], %x: f32[7]",
+     "%c = core_id 2\n%b = mul %c, 3\n%l = sub 7, %b\n%m = min 3, %l\n%i = range %m loop\n"
+     "%p = add %b, %i\n%v = load %x[%p]\nstore %y[%p], %v\nend %i",
+     false, false},
+    {"TwoLoopsAsOne", "%y: out f32[2, 3, 5], %x: f32[2, 3, 5]",
+     "%i = range 6 loop\n%a = floordiv %i, 3\n%b = floormod %i, 3\n%j = range 5 loop\n"
+     "%v = load %x[%a, %b, %j]\nstore %y[%a, %b, %j], %v\nend %j\nend %i",
+     true, true},
+    {"TwoLoopsAsOneChanged", "%y: out f32[3, 2], %x: f32[3, 2]",
+     "%i = range 6 loop\n%a = floordiv %i, 3\n%b = floormod %i, 3\n"
+     "%v = load %x[%b, %a]\nstore %y[%b, %a], %v\nend %i",
+     false, false},
     {"NoDimensions", "%y: out f32[1], %x: f32[1]", "%v = load %x[0]\nstore %y[0], %v", true, true},
     {"NoElements", "%y: out f32[0], %x: f32[0]",
      "%i = range 0 loop\n%v = load %x[%i]\nstore %y[%i], %v\nend %i", true, true},
@@ -197,6 +215,21 @@ kernel @wide(%n = define_var "n", min=0, max=9; %y: out f32[3, %n], %x: f32[3, %
   %j = range %n loop
   %v = load %x[%i, %j]
   store %y[%i, %j], %v
+  end %j
+  end %i
+}
+kernel @cores(%n = define_var "n", min=0, max=9; %y: out f32[%n, 3], %x: f32[%n, 3]) {
+  %c = core_id 4
+  %m = add %n, 3
+  %k = floordiv %m, 4
+  %b = mul %c, %k
+  %l = sub %n, %b
+  %e = min %k, %l
+  %i = range %e loop
+  %r = add %b, %i
+  %j = range 3 loop
+  %v = load %x[%r, %j]
+  store %y[%r, %j], %v
   end %j
   end %i
 }

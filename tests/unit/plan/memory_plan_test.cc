@@ -12,6 +12,7 @@
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "plan/graph_order.h"
+#include "plan/schedule.h"
 #include "tests/unit/plan/fake_kernels.h"
 
 namespace svod {
@@ -570,6 +571,56 @@ TEST(MemoryPlan, GeneratedGraphsHaveTheSameResults) {
   }
   EXPECT_GT(num_in_place, 100);
   EXPECT_LT(peak, sum * 2 / 3);
+}
+
+// Kernels split over cores, of several loops taken as one, of dynamic sizes: all are seen to write
+// their results whole.
+TEST(MemoryPlan, IntermediatesOfScheduledGraphsAreInTheArena) {
+  for (absl::string_view text : {R"(
+graph @main(%x: f32[64, 256], %w: f32[256, 256], %v: f32[256, 100]) {
+  %a = reshape %x, [64, 256, 1]
+  %p = mul %a, %w
+  %h = reduce_add %p, axes=[1]
+  %r = max %h, 0.0
+  %b = reshape %r, [64, 256, 1]
+  %q = mul %b, %v
+  %y = reduce_add %q, axes=[1]
+  %m = reduce_max %y, axes=[1], keep
+  %d = sub %y, %m
+  %e = reduce_add %d, axes=[0]
+  return %e
+}
+)",
+                                 R"(
+graph @main(%x: f32[61, 256], %w: f32[256, 256]) {
+  %a = reshape %x, [61, 256, 1]
+  %p = mul %a, %w
+  %h = reduce_add %p, axes=[1]
+  %c = contiguous %h
+  %m = reduce_max %c, axes=[0]
+  return %m
+}
+)",
+                                 R"(
+graph @main(%n = define_var "n", min=0, max=300; %x: f32[%n, 31, 7], %w: f32[7, 64]) {
+  %a = reshape %x, [%n, 31, 7, 1]
+  %p = mul %a, %w
+  %h = reduce_add %p, axes=[2]
+  %c = contiguous %h
+  %k = permute %c, axes=[1, 0, 2]
+  %l = contiguous %k
+  %s = reduce_add %l, axes=[0]
+  return %s
+}
+)"}) {
+    Module module = Parse(text);
+    Schedule schedule = Must(ScheduleGraph(GraphOf(module)));
+    MemoryPlan plan = Must(PlanMemory(schedule.module, "main"));
+    EXPECT_GT(plan.buffers.size(), 0u);
+    EXPECT_EQ(plan.own_bytes, 0) << Must(Print(schedule.module));
+    EXPECT_GT(plan.arena_bytes, 0);
+    for (const Function& function : plan.module.functions) SVOD_EXPECT_OK(Verify(function));
+  }
 }
 
 TEST(MemoryPlan, TheSameGraphHasTheSamePlanInEveryContext) {
