@@ -73,7 +73,7 @@ struct Delta {
   size_t version;  // that it leaves behind
   size_t parent;   // the version that it replaces
   int64_t offset;
-  Tensor values;
+  SharedTensor values;
   std::shared_ptr<Bytes> positions;
 };
 
@@ -84,7 +84,7 @@ struct Version {
 
 // A node's value. Of states `tensor` is the storage's bytes from the state's part on.
 struct Value {
-  Tensor tensor;
+  SharedTensor tensor;
   size_t storage = 0, version = 0;
 };
 
@@ -110,12 +110,12 @@ class GraphEvaluator {
   absl::StatusOr<std::vector<int64_t>> Numbers(absl::Span<const UOp* const> nodes);
   absl::StatusOr<const Value*> Find(const UOp* node) const;
   void Release(const UOp* node);
-  void AddDelta(const UOp* effect, const Value& target, Tensor values,
+  void AddDelta(const UOp* effect, const Value& target, SharedTensor values,
                 std::shared_ptr<Bytes> positions);
   static void Apply(const Delta& delta, std::byte* storage);
   // The versions with deltas that `heads` know and `base` does not, in order.
   std::set<size_t> Missing(size_t base, absl::Span<const size_t> heads) const;
-  TensorValue ToTensorValue(const Tensor& tensor) const;
+  TensorValue ToTensorValue(const SharedTensor& tensor) const;
 
   const Function& graph_;
   std::vector<TensorValue>& params_;
@@ -133,7 +133,7 @@ class GraphEvaluator {
 
 // --- Deltas and versions ------------------------------------------------------------------------
 
-void GraphEvaluator::AddDelta(const UOp* effect, const Value& target, Tensor values,
+void GraphEvaluator::AddDelta(const UOp* effect, const Value& target, SharedTensor values,
                               std::shared_ptr<Bytes> positions) {
   deltas_of_[effect].push_back(deltas_.size());
   versions_.push_back({{target.version}, deltas_.size()});
@@ -247,7 +247,7 @@ absl::Status GraphEvaluator::EvaluateScalarSource(const UOp* node) {
     SVOD_ASSIGN_OR_RETURN(int64_t value, EvaluateIndex(node, options_.variables));
     bits = static_cast<uint64_t>(value);
   }
-  SVOD_ASSIGN_OR_RETURN(Tensor tensor, maker_.Make(node->op(), node->dtype(), {}));
+  SVOD_ASSIGN_OR_RETURN(SharedTensor tensor, maker_.Make(node->op(), node->dtype(), {}));
   WriteElement(tensor.bytes->data(), tensor.dtype, 0, bits);
   values_[node] = {std::move(tensor)};
   return absl::OkStatus();
@@ -356,7 +356,7 @@ absl::Status GraphEvaluator::EvaluateAssign(const UOp* node) {
   SVOD_ASSIGN_OR_RETURN(const Value* target, Find(state));
   SVOD_ASSIGN_OR_RETURN(const Value* part, Find(node->source(0)));
   SVOD_ASSIGN_OR_RETURN(const Value* given, Find(node->source(1)));
-  Tensor values = given->tensor;
+  SharedTensor values = given->tensor;
   if (values.shape != part->tensor.shape) {
     SVOD_ASSIGN_OR_RETURN(values, BroadcastTo(Op::kAssign, values, part->tensor.shape, maker_));
   }
@@ -365,7 +365,7 @@ absl::Status GraphEvaluator::EvaluateAssign(const UOp* node) {
     // Where the elements of a part lie is what the same movement makes of the buffer's positions.
     std::vector<const UOp*> movement;
     for (const UOp* at = node->source(0); at != state; at = at->source(0)) movement.push_back(at);
-    SVOD_ASSIGN_OR_RETURN(Tensor places,
+    SVOD_ASSIGN_OR_RETURN(SharedTensor places,
                           maker_.Make(Op::kAssign, Scalar::kIndex, target->tensor.shape));
     for (int64_t i = 0; i < places.num_elements(); ++i) {
       WriteElement(places.bytes->data(), Scalar::kIndex, i, static_cast<uint64_t>(i));
@@ -396,7 +396,7 @@ absl::Status GraphEvaluator::EvaluateCopy(const UOp* node) {
 absl::Status GraphEvaluator::EvaluateCall(const UOp* node) {
   const UOp* kernel = node->source(0);
   SVOD_ASSIGN_OR_RETURN(std::vector<const UOp*> params, ParamsOf(kernel));
-  std::vector<Tensor> operands;
+  std::vector<SharedTensor> operands;
   std::vector<const Value*> states;
   std::vector<std::pair<std::string, int64_t>> variables;
   for (const UOp* source : node->sources().subspan(1)) {
@@ -408,7 +408,7 @@ absl::Status GraphEvaluator::EvaluateCall(const UOp* node) {
     SVOD_ASSIGN_OR_RETURN(const Value* state, Find(source));
     states.push_back(state);
     // The kernel has memory of its own: states that others read stay as they are.
-    SVOD_ASSIGN_OR_RETURN(Tensor copy,
+    SVOD_ASSIGN_OR_RETURN(SharedTensor copy,
                           maker_.Make(Op::kCall, state->tensor.dtype, state->tensor.shape));
     std::copy_n(state->tensor.data(), copy.size_bytes(), copy.bytes->data());
     operands.push_back(std::move(copy));
@@ -420,7 +420,7 @@ absl::Status GraphEvaluator::EvaluateCall(const UOp* node) {
   // Binds come first and so win.
   variables.insert(variables.end(), options_.variables.begin(), options_.variables.end());
   std::vector<absl::Span<std::byte>> memory;
-  for (Tensor& operand : operands) memory.push_back(absl::MakeSpan(*operand.bytes));
+  for (SharedTensor& operand : operands) memory.push_back(absl::MakeSpan(*operand.bytes));
   EvaluateOptions options;
   options.variables = variables;
   SVOD_RETURN_IF_ERROR(svod::Evaluate(kernel, memory, options));
@@ -458,21 +458,21 @@ absl::Status GraphEvaluator::EvaluateNode(const UOp* node) {
                                                      ", expected one of a graph"));
     }
     auto num_tensors = static_cast<size_t>(NumTensorSources(node));
-    std::vector<Tensor> tensors;
+    std::vector<SharedTensor> tensors;
     for (const UOp* source : node->sources().first(num_tensors)) {
       SVOD_ASSIGN_OR_RETURN(const Value* value, Find(source));
       tensors.push_back(value->tensor);
     }
     SVOD_ASSIGN_OR_RETURN(std::vector<int64_t> numbers,
                           Numbers(node->sources().subspan(num_tensors)));
-    SVOD_ASSIGN_OR_RETURN(Tensor tensor, EvaluateTensorOp(node, tensors, numbers, maker_));
+    SVOD_ASSIGN_OR_RETURN(SharedTensor tensor, EvaluateTensorOp(node, tensors, numbers, maker_));
     values_[node] = {std::move(tensor)};
   }
   // Index expressions may be dimensions.
   auto it = values_.find(node);
   if (it != values_.end() && node->dtype() == Scalar::kIndex && it->second.tensor.shape.empty() &&
       (IsElementwise(op) || InfoOf(op).op_class == OpClass::kValue)) {
-    const Tensor& number = it->second.tensor;
+    const SharedTensor& number = it->second.tensor;
     numbers_[node] = static_cast<int64_t>(ReadElement(number.data(), number.dtype, 0));
   }
   return absl::OkStatus();
@@ -491,7 +491,7 @@ absl::Status GraphEvaluator::Evaluate(const UOp* node) {
   return absl::OkStatus();
 }
 
-TensorValue GraphEvaluator::ToTensorValue(const Tensor& tensor) const {
+TensorValue GraphEvaluator::ToTensorValue(const SharedTensor& tensor) const {
   TensorValue value{tensor.dtype, tensor.shape, {}};
   value.bytes.assign(tensor.data(), tensor.data() + tensor.size_bytes());
   return value;

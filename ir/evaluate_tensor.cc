@@ -77,8 +77,8 @@ void ForEachRow(absl::Span<const int64_t> shape, const std::array<Dimensions, N>
 }
 
 // Copies elements of one dtype between places of two tensors.
-void CopyElements(absl::Span<const int64_t> shape, const Tensor& from, int64_t from_base,
-                  const Dimensions& from_strides, Tensor& to, int64_t to_base,
+void CopyElements(absl::Span<const int64_t> shape, const SharedTensor& from, int64_t from_base,
+                  const Dimensions& from_strides, SharedTensor& to, int64_t to_base,
                   const Dimensions& to_strides) {
   const std::byte* source = from.data();
   std::byte* target = to.bytes->data() + to.offset;
@@ -93,18 +93,18 @@ void CopyElements(absl::Span<const int64_t> shape, const Tensor& from, int64_t f
 }
 
 // A tensor of `shape` whose element at c is x's at base + c * strides.
-absl::StatusOr<Tensor> Strided(Op op, const Tensor& x, Dimensions shape, int64_t base,
-                               const Dimensions& strides, TensorMaker& maker) {
-  SVOD_ASSIGN_OR_RETURN(Tensor out, maker.Make(op, x.dtype, std::move(shape)));
+absl::StatusOr<SharedTensor> Strided(Op op, const SharedTensor& x, Dimensions shape, int64_t base,
+                                     const Dimensions& strides, TensorMaker& maker) {
+  SVOD_ASSIGN_OR_RETURN(SharedTensor out, maker.Make(op, x.dtype, std::move(shape)));
   CopyElements(out.shape, x, base, strides, out, 0, StridesOf(out.shape));
   return out;
 }
 
-absl::StatusOr<Tensor> Elementwise(const UOp* node, absl::Span<const Tensor> tensors,
-                                   TensorMaker& maker) {
+absl::StatusOr<SharedTensor> Elementwise(const UOp* node, absl::Span<const SharedTensor> tensors,
+                                         TensorMaker& maker) {
   Op op = node->op();
   Dimensions shape;
-  for (const Tensor& x : tensors) {
+  for (const SharedTensor& x : tensors) {
     Dimensions joined(std::max(shape.size(), x.shape.size()));
     for (size_t back = 1; back <= joined.size(); ++back) {
       int64_t a = back <= shape.size() ? shape[shape.size() - back] : 1;
@@ -118,7 +118,7 @@ absl::StatusOr<Tensor> Elementwise(const UOp* node, absl::Span<const Tensor> ten
     }
     shape = std::move(joined);
   }
-  SVOD_ASSIGN_OR_RETURN(Tensor out, maker.Make(op, node->dtype(), std::move(shape)));
+  SVOD_ASSIGN_OR_RETURN(SharedTensor out, maker.Make(op, node->dtype(), std::move(shape)));
   constexpr size_t kMost = 3;
   std::array<Dimensions, kMost + 1> strides;
   std::array<const std::byte*, kMost> data{};
@@ -149,18 +149,18 @@ absl::StatusOr<Tensor> Elementwise(const UOp* node, absl::Span<const Tensor> ten
   return out;
 }
 
-absl::StatusOr<Tensor> Reshape(const Tensor& x, absl::Span<const int64_t> numbers) {
+absl::StatusOr<SharedTensor> Reshape(const SharedTensor& x, absl::Span<const int64_t> numbers) {
   bool is_negative = std::any_of(numbers.begin(), numbers.end(), [](int64_t n) { return n < 0; });
   if (is_negative || CountElements(numbers) != x.num_elements()) {
     return ShapeError(Op::kReshape, absl::StrCat("shapes, got ", Shown(x.shape), " to ",
                                                  Shown(numbers), ", expected as many elements"));
   }
-  Tensor out = x;
+  SharedTensor out = x;
   out.shape.assign(numbers.begin(), numbers.end());
   return out;
 }
 
-absl::StatusOr<Tensor> Permute(const UOp* node, const Tensor& x, TensorMaker& maker) {
+absl::StatusOr<SharedTensor> Permute(const UOp* node, const SharedTensor& x, TensorMaker& maker) {
   absl::Span<const int64_t> axes = node->arg<AxesArgument>().axes;
   if (axes.size() != x.shape.size()) {
     return ShapeError(Op::kPermute, absl::StrCat("axes, got ", axes.size(), " for shape ",
@@ -174,7 +174,7 @@ absl::StatusOr<Tensor> Permute(const UOp* node, const Tensor& x, TensorMaker& ma
   return Strided(Op::kPermute, x, std::move(shape), 0, strides, maker);
 }
 
-absl::StatusOr<Tensor> Flip(const UOp* node, const Tensor& x, TensorMaker& maker) {
+absl::StatusOr<SharedTensor> Flip(const UOp* node, const SharedTensor& x, TensorMaker& maker) {
   Dimensions strides = StridesOf(x.shape);
   int64_t base = 0;
   for (int64_t axis : node->arg<AxesArgument>().axes) {
@@ -185,8 +185,8 @@ absl::StatusOr<Tensor> Flip(const UOp* node, const Tensor& x, TensorMaker& maker
   return Strided(Op::kFlip, x, x.shape, base, strides, maker);
 }
 
-absl::StatusOr<Tensor> Shrink(const Tensor& x, absl::Span<const int64_t> numbers,
-                              TensorMaker& maker) {
+absl::StatusOr<SharedTensor> Shrink(const SharedTensor& x, absl::Span<const int64_t> numbers,
+                                    TensorMaker& maker) {
   size_t rank = x.shape.size();
   Dimensions strides = StridesOf(x.shape);
   int64_t base = 0;
@@ -203,8 +203,8 @@ absl::StatusOr<Tensor> Shrink(const Tensor& x, absl::Span<const int64_t> numbers
                  maker);
 }
 
-absl::StatusOr<Tensor> Pad(const Tensor& x, const Tensor& value, absl::Span<const int64_t> numbers,
-                           TensorMaker& maker) {
+absl::StatusOr<SharedTensor> Pad(const SharedTensor& x, const SharedTensor& value,
+                                 absl::Span<const int64_t> numbers, TensorMaker& maker) {
   size_t rank = x.shape.size();
   Dimensions shape(rank);
   for (size_t i = 0; i < rank; ++i) {
@@ -217,7 +217,7 @@ absl::StatusOr<Tensor> Pad(const Tensor& x, const Tensor& value, absl::Span<cons
     }
     shape[i] = low + x.shape[i] + high;
   }
-  SVOD_ASSIGN_OR_RETURN(Tensor out, maker.Make(Op::kPad, x.dtype, std::move(shape)));
+  SVOD_ASSIGN_OR_RETURN(SharedTensor out, maker.Make(Op::kPad, x.dtype, std::move(shape)));
   uint64_t fill = ReadElement(value.data(), value.dtype, 0);
   int64_t count = out.num_elements();
   for (int64_t i = 0; i < count; ++i) WriteElement(out.bytes->data(), out.dtype, i, fill);
@@ -230,11 +230,12 @@ absl::StatusOr<Tensor> Pad(const Tensor& x, const Tensor& value, absl::Span<cons
 
 bool IsHalf(DType dtype) { return dtype == Scalar::kF16 || dtype == Scalar::kBF16; }
 
-absl::StatusOr<Tensor> ReduceAxis(const UOp* node, const Tensor& x, TensorMaker& maker) {
+absl::StatusOr<SharedTensor> ReduceAxis(const UOp* node, const SharedTensor& x,
+                                        TensorMaker& maker) {
   const auto& argument = node->arg<ReduceAxesArgument>();
   Dimensions shape = x.shape;
   for (int64_t axis : argument.axes) shape[static_cast<size_t>(axis)] = 1;
-  SVOD_ASSIGN_OR_RETURN(Tensor out, maker.Make(Op::kReduceAxis, x.dtype, std::move(shape)));
+  SVOD_ASSIGN_OR_RETURN(SharedTensor out, maker.Make(Op::kReduceAxis, x.dtype, std::move(shape)));
   // Row-major order of the source is row-major order of the axes for every element of the result.
   DType accumulator = IsHalf(x.dtype) ? DType(Scalar::kF32) : x.dtype;
   std::vector<uint64_t> folded(static_cast<size_t>(out.num_elements()),
@@ -264,8 +265,8 @@ absl::StatusOr<Tensor> ReduceAxis(const UOp* node, const Tensor& x, TensorMaker&
   return out;
 }
 
-absl::StatusOr<Tensor> Arange(const UOp* node, int64_t size, TensorMaker& maker) {
-  SVOD_ASSIGN_OR_RETURN(Tensor out, maker.Make(Op::kArange, node->dtype(), {size}));
+absl::StatusOr<SharedTensor> Arange(const UOp* node, int64_t size, TensorMaker& maker) {
+  SVOD_ASSIGN_OR_RETURN(SharedTensor out, maker.Make(Op::kArange, node->dtype(), {size}));
   for (int64_t i = 0; i < size; ++i) {
     WriteElement(out.bytes->data(), out.dtype, i,
                  EvaluateScalar(Op::kCast, out.dtype, Scalar::kIndex, {static_cast<uint64_t>(i)}));
@@ -274,7 +275,7 @@ absl::StatusOr<Tensor> Arange(const UOp* node, int64_t size, TensorMaker& maker)
 }
 
 // The position that element i of a tensor of integers gives; -1 where it is outside [0, size).
-int64_t PositionAt(const Tensor& positions, int64_t i, int64_t size) {
+int64_t PositionAt(const SharedTensor& positions, int64_t i, int64_t size) {
   uint64_t bits = ReadElement(positions.data(), positions.dtype, i);
   if (positions.dtype.is_signed()) {
     bits = EvaluateScalar(Op::kCast, Scalar::kI64, positions.dtype, {&bits, 1});
@@ -283,7 +284,8 @@ int64_t PositionAt(const Tensor& positions, int64_t i, int64_t size) {
   return bits < static_cast<uint64_t>(size) ? static_cast<int64_t>(bits) : -1;
 }
 
-absl::Status CheckPositions(Op op, const Tensor& x, const Tensor& positions, size_t axis) {
+absl::Status CheckPositions(Op op, const SharedTensor& x, const SharedTensor& positions,
+                            size_t axis) {
   bool fits = positions.shape.size() == x.shape.size() && axis < x.shape.size();
   for (size_t i = 0; fits && i < x.shape.size(); ++i) {
     fits = i == axis || positions.shape[i] <= x.shape[i];
@@ -296,11 +298,11 @@ absl::Status CheckPositions(Op op, const Tensor& x, const Tensor& positions, siz
                        axis));
 }
 
-absl::StatusOr<Tensor> Gather(const UOp* node, const Tensor& x, const Tensor& positions,
-                              TensorMaker& maker) {
+absl::StatusOr<SharedTensor> Gather(const UOp* node, const SharedTensor& x,
+                                    const SharedTensor& positions, TensorMaker& maker) {
   auto axis = static_cast<size_t>(node->arg<AxesArgument>().axes[0]);
   SVOD_RETURN_IF_ERROR(CheckPositions(Op::kGather, x, positions, axis));
-  SVOD_ASSIGN_OR_RETURN(Tensor out, maker.Make(Op::kGather, x.dtype, positions.shape));
+  SVOD_ASSIGN_OR_RETURN(SharedTensor out, maker.Make(Op::kGather, x.dtype, positions.shape));
   Dimensions from = StridesOf(x.shape);
   int64_t stride = from[axis], size = x.shape[axis];
   from[axis] = 0;
@@ -323,8 +325,9 @@ Op FoldOf(ScatterKind kind) {
   return kOps[static_cast<int>(kind)];
 }
 
-absl::StatusOr<Tensor> Scatter(const UOp* node, const Tensor& x, const Tensor& positions,
-                               const Tensor& updates, TensorMaker& maker) {
+absl::StatusOr<SharedTensor> Scatter(const UOp* node, const SharedTensor& x,
+                                     const SharedTensor& positions, const SharedTensor& updates,
+                                     TensorMaker& maker) {
   const auto& argument = node->arg<ScatterArgument>();
   auto axis = static_cast<size_t>(argument.axis);
   SVOD_RETURN_IF_ERROR(CheckPositions(Op::kScatter, x, positions, axis));
@@ -333,7 +336,7 @@ absl::StatusOr<Tensor> Scatter(const UOp* node, const Tensor& x, const Tensor& p
                       absl::StrCat("shapes, got positions ", Shown(positions.shape),
                                    " and updates ", Shown(updates.shape), ", expected them equal"));
   }
-  SVOD_ASSIGN_OR_RETURN(Tensor out, maker.Make(Op::kScatter, x.dtype, x.shape));
+  SVOD_ASSIGN_OR_RETURN(SharedTensor out, maker.Make(Op::kScatter, x.dtype, x.shape));
   std::copy_n(x.data(), x.size_bytes(), out.bytes->data());
   Dimensions to = StridesOf(x.shape);
   int64_t stride = to[axis], size = x.shape[axis];
@@ -370,7 +373,7 @@ int64_t CountElements(absl::Span<const int64_t> shape) {
   return count;
 }
 
-int64_t Tensor::num_elements() const { return CountElements(shape); }
+int64_t SharedTensor::num_elements() const { return CountElements(shape); }
 
 uint64_t ReadElement(const std::byte* data, DType dtype, int64_t i) {
   auto read = [&](auto value) {
@@ -405,7 +408,7 @@ void WriteElement(std::byte* data, DType dtype, int64_t i, uint64_t bits) {
   }
 }
 
-absl::StatusOr<Tensor> TensorMaker::Make(Op op, DType dtype, std::vector<int64_t> shape) {
+absl::StatusOr<SharedTensor> TensorMaker::Make(Op op, DType dtype, std::vector<int64_t> shape) {
   for (int64_t dimension : shape) {
     if (dimension < 0) {
       return ShapeError(op, absl::StrCat("dimension, got ", dimension, " in ", Shown(shape),
@@ -419,13 +422,13 @@ absl::StatusOr<Tensor> TensorMaker::Make(Op op, DType dtype, std::vector<int64_t
                      " more for ", Shown(shape), ", expected at most ", max_elements_));
   }
   left_ -= elements;
-  Tensor tensor{dtype, std::move(shape), nullptr};
+  SharedTensor tensor{dtype, std::move(shape), nullptr};
   tensor.bytes = std::make_shared<Bytes>(static_cast<size_t>(elements * dtype.size_bytes()));
   return tensor;
 }
 
-absl::StatusOr<Tensor> BroadcastTo(Op op, const Tensor& x, absl::Span<const int64_t> shape,
-                                   TensorMaker& maker) {
+absl::StatusOr<SharedTensor> BroadcastTo(Op op, const SharedTensor& x,
+                                         absl::Span<const int64_t> shape, TensorMaker& maker) {
   bool fits = x.shape.size() <= shape.size();
   for (size_t back = 1; fits && back <= x.shape.size(); ++back) {
     int64_t from = x.shape[x.shape.size() - back];
@@ -439,12 +442,14 @@ absl::StatusOr<Tensor> BroadcastTo(Op op, const Tensor& x, absl::Span<const int6
                  maker);
 }
 
-absl::StatusOr<Tensor> EvaluateTensorOp(const UOp* node, absl::Span<const Tensor> tensors,
-                                        absl::Span<const int64_t> numbers, TensorMaker& maker) {
+absl::StatusOr<SharedTensor> EvaluateTensorOp(const UOp* node,
+                                              absl::Span<const SharedTensor> tensors,
+                                              absl::Span<const int64_t> numbers,
+                                              TensorMaker& maker) {
   Op op = node->op();
   if (IsElementwise(op)) return Elementwise(node, tensors, maker);
   if (op == Op::kArange) return Arange(node, numbers[0], maker);
-  const Tensor& x = tensors[0];
+  const SharedTensor& x = tensors[0];
   absl::Span<const int64_t> axes;
   if (op == Op::kFlip) axes = node->arg<AxesArgument>().axes;
   if (op == Op::kReduceAxis) axes = node->arg<ReduceAxesArgument>().axes;

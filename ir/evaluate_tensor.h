@@ -18,7 +18,7 @@ namespace svod {
 using Bytes = std::vector<std::byte>;
 
 // Elements in row-major order, from byte `offset` of shared bytes on. A plain value; copies share.
-struct Tensor {
+struct SharedTensor {
   DType dtype;
   std::vector<int64_t> shape;
   std::shared_ptr<Bytes> bytes;
@@ -42,7 +42,7 @@ class TensorMaker {
   explicit TensorMaker(int64_t max_elements) : max_elements_(max_elements), left_(max_elements) {}
 
   // Zeros. Errors: InvalidArgument for a negative dimension; ResourceExhausted beyond the limit.
-  absl::StatusOr<Tensor> Make(Op op, DType dtype, std::vector<int64_t> shape);
+  absl::StatusOr<SharedTensor> Make(Op op, DType dtype, std::vector<int64_t> shape);
 
  private:
   int64_t max_elements_, left_;
@@ -52,12 +52,14 @@ class TensorMaker {
 // that are tensors, in order, and `numbers` the values of the index expressions that follow them.
 // Errors: InvalidArgument for shapes that do not fit, and the maker's.
 // Cost: a few nanoseconds an element; RESHAPE and CONTIGUOUS share their source's bytes.
-absl::StatusOr<Tensor> EvaluateTensorOp(const UOp* node, absl::Span<const Tensor> tensors,
-                                        absl::Span<const int64_t> numbers, TensorMaker& maker);
+absl::StatusOr<SharedTensor> EvaluateTensorOp(const UOp* node,
+                                              absl::Span<const SharedTensor> tensors,
+                                              absl::Span<const int64_t> numbers,
+                                              TensorMaker& maker);
 
 // `x` under a shape that it broadcasts to; `op` starts messages.
-absl::StatusOr<Tensor> BroadcastTo(Op op, const Tensor& x, absl::Span<const int64_t> shape,
-                                   TensorMaker& maker);
+absl::StatusOr<SharedTensor> BroadcastTo(Op op, const SharedTensor& x,
+                                         absl::Span<const int64_t> shape, TensorMaker& maker);
 
 }  // namespace svod
 

@@ -187,7 +187,14 @@ const UOp* Dims::NormalizeDivision(const UOp* node) {
 }
 
 const UOp* Dims::Normalize(const UOp* index) {
-  if (index == nullptr || IsConst(index) || index->op() == Op::kDefineVar) return index;
+  if (index == nullptr || IsConst(index)) return index;
+  // A variable that can have one value is that value, alone as in sums and products.
+  auto leaf = [&](const UOp* node) {
+    if (node->op() != Op::kDefineVar) return node;
+    IntRange range = ranges_.Of(node);
+    return range.is_single() ? Const(range.min) : node;
+  };
+  if (index->op() == Op::kDefineVar) return leaf(index);
   auto it = normal_.find(index);
   if (it != normal_.end()) return it->second;
   // Sources first; dimensions are small expressions, but text may make them deep.
@@ -196,7 +203,7 @@ const UOp* Dims::Normalize(const UOp* index) {
     std::vector<const UOp*> sources;
     for (const UOp* source : node->sources()) {
       auto known = normal_.find(source);
-      sources.push_back(known == normal_.end() ? source : known->second);
+      sources.push_back(known == normal_.end() ? leaf(source) : known->second);
     }
     const UOp* result = node;
     absl::StatusOr<const UOp*> made =

@@ -189,9 +189,9 @@ absl::StatusOr<Tensor> Read(std::istream& file) {
   file.seekg(data_at);
   int64_t needed = dtype.size_bytes();
   for (int64_t dim : header.shape) {
-    if (dim != 0 && needed > kMaxTensorBytes / dim) {
+    if (dim != 0 && needed > kMaxHostTensorBytes / dim) {
       return absl::ResourceExhaustedError(absl::StrCat(
-          TypeString(dtype, header.shape), " is larger than ", kMaxTensorBytes, " bytes"));
+          TypeString(dtype, header.shape), " is larger than ", kMaxHostTensorBytes, " bytes"));
     }
     needed *= dim;
   }

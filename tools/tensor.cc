@@ -20,7 +20,7 @@ absl::StatusOr<Tensor> Tensor::Create(DType dtype, std::vector<int64_t> shape) {
                                                    kMaxTensorRank));
   }
   bool empty = false;
-  int64_t elements = 1, limit = kMaxTensorBytes / dtype.size_bytes();
+  int64_t elements = 1, limit = kMaxHostTensorBytes / dtype.size_bytes();
   for (int64_t dim : shape) {
     if (dim < 0) {
       return absl::InvalidArgumentError(
@@ -33,7 +33,7 @@ absl::StatusOr<Tensor> Tensor::Create(DType dtype, std::vector<int64_t> shape) {
   if (empty) elements = 0;
   if (elements > limit) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("tensor ", type, ": size, expected at most ", kMaxTensorBytes, " bytes"));
+        absl::StrCat("tensor ", type, ": size, expected at most ", kMaxHostTensorBytes, " bytes"));
   }
   Tensor tensor;
   tensor.dtype_ = dtype;

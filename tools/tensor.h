@@ -17,7 +17,7 @@
 namespace svod {
 
 // Most bytes that a tensor of the tool may take: 2^40.
-inline constexpr int64_t kMaxTensorBytes = int64_t{1} << 40;
+inline constexpr int64_t kMaxHostTensorBytes = int64_t{1} << 40;
 inline constexpr size_t kMaxTensorRank = 64;
 
 // Copies share their data; Create gives zeros of its own. Data is 64-byte aligned.
@@ -25,7 +25,7 @@ class Tensor {
  public:
   Tensor() = default;
   // Errors: InvalidArgument for a negative dimension, a rank above kMaxTensorRank, void or a vector
-  // dtype; ResourceExhausted beyond kMaxTensorBytes or when the memory cannot be had.
+  // dtype; ResourceExhausted beyond kMaxHostTensorBytes or when the memory cannot be had.
   static absl::StatusOr<Tensor> Create(DType dtype, std::vector<int64_t> shape);
 
   DType dtype() const { return dtype_; }

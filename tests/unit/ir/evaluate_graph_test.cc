@@ -400,6 +400,17 @@ TEST_F(EvaluateGraphTest, VariablesGiveSizesAtTheirEdges) {
   }
 }
 
+TEST_F(EvaluateGraphTest, AVariableOfOneValueIsThatValueInProductsToo) {
+  const UOp* n = b.Variable("n", 1, 5);
+  const UOp* m = b.Variable("m", 3, 3);
+  const UOp* x = b.Param("x", Scalar::kI32, Shape{n, m, b.Index(8)});
+  variables = {{"n", 2}, {"m", 3}};
+  params = {TensorOf(Scalar::kI32, {2, 3, 8}, Iota(48))};
+  EXPECT_THAT(ValueOf(b.Reshape(x, Shape{n, b.Index(24)})).shape, ElementsAre(2, 24));
+  EXPECT_THAT(ValueOf(b.Reshape(x, Shape{b.dims().Mul(n, m), b.Index(8)})).shape,
+              ElementsAre(6, 8));
+}
+
 TEST_F(EvaluateGraphTest, VariablesAreValuesToo) {
   const UOp* n = b.Variable("n", 1, 9);
   const UOp* row = b.Cast(b.Add(b.Arange(n, Scalar::kIndex), n), Scalar::kI32);
