@@ -1,0 +1,371 @@
+#include "ir/passes/loop_actions.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "ir/evaluate.h"
+#include "ir/passes/lane_rewriter.h"
+#include "ir/status_macros.h"
+
+namespace svod {
+namespace {
+
+using Kind = LoopAction::Kind;
+using Replaced = absl::flat_hash_map<const UOp*, const UOp*>;
+
+constexpr const char* kNames[] = {"upcast", "unroll", "group"};
+constexpr int64_t kMaxUnroll = 64;
+
+bool IsPowerOfTwo(int64_t number) { return number > 0 && (number & (number - 1)) == 0; }
+
+// The loops of a kernel, and one action on one of them.
+class Actor {
+ public:
+  Actor(const UOp* sink, const LoopAction& action, PassContext& pass)
+      : sink_(sink), action_(action), pass_(pass), context_(pass.context) {}
+
+  absl::StatusOr<const UOp*> Run() {
+    order_ = Toposort(sink_);
+    SVOD_RETURN_IF_ERROR(FindLoop());
+    SVOD_RETURN_IF_ERROR(CheckMemory());
+    if (action_.kind == Kind::kGroup) return Group();
+    SVOD_RETURN_IF_ERROR(Cut());
+    return action_.kind == Kind::kUpcast ? Upcast() : Unroll();
+  }
+
+ private:
+  absl::Status Illegal(absl::string_view what) const {
+    return absl::InvalidArgumentError(absl::StrCat(ToString(action_), ": ", what));
+  }
+
+  absl::Status FindLoop() {
+    for (const UOp* node : order_) {
+      if (node->op() == Op::kRange && node->arg<AxisArgument>().axis == action_.axis) loop_ = node;
+    }
+    if (loop_ == nullptr) return Illegal("axis, got none of the kernel's loops");
+    depends_.insert(loop_);
+    for (const UOp* node : order_) {
+      bool is_closer = false;
+      if (node->op() == Op::kEnd && node->source(0) == loop_) {
+        end_ = node;
+        is_closer = true;
+      }
+      if (node->op() == Op::kReduce) {
+        absl::Span<const UOp* const> ranges = node->sources().subspan(1);
+        is_closer = std::find(ranges.begin(), ranges.end(), loop_) != ranges.end();
+        if (is_closer) reduces_.push_back(node);
+      }
+      if (is_closer) continue;
+      for (const UOp* source : node->sources()) {
+        if (!depends_.contains(source)) continue;
+        depends_.insert(node);
+        if (node->op() == Op::kRange) return Illegal("a loop inside it depends on its counter");
+        break;
+      }
+    }
+    bool fits =
+        action_.kind == Kind::kGroup ? end_ == nullptr && !reduces_.empty() : end_ != nullptr;
+    if (!fits) {
+      return Illegal(action_.kind == Kind::kGroup ? "axis, got a loop, expected a reduction's"
+                                                  : "axis, got a reduction's, expected a loop");
+    }
+    return absl::OkStatus();
+  }
+
+  // Iterations that run side by side may not pass values to one another through memory.
+  absl::Status CheckMemory() {
+    absl::flat_hash_map<const UOp*, const UOp*> stored_at;
+    for (const UOp* node : order_) {
+      if (node->op() != Op::kStore) continue;
+      const UOp* buffer = BaseBuffer(node->source(0));
+      if (!depends_.contains(node)) {
+        continue;
+      }
+      const UOp* position = node->source(0)->source(1);
+      if (!depends_.contains(position)) {
+        return Illegal("a store goes to one place in every iteration");
+      }
+      auto [it, is_new] = stored_at.try_emplace(buffer, position);
+      if (!is_new && it->second != position) return Illegal("two stores to one buffer");
+    }
+    for (const UOp* node : order_) {
+      if (node->op() != Op::kLoad || !depends_.contains(node)) continue;
+      auto it = stored_at.find(BaseBuffer(node->source(0)));
+      if (it == stored_at.end()) continue;
+      updates_ = true;
+      if (node->source(0)->source(1) != it->second) {
+        return Illegal("an iteration loads what another one may store");
+      }
+    }
+    if (end_ == nullptr) return absl::OkStatus();
+    for (const UOp* effect : end_->sources().subspan(1)) {
+      if (!depends_.contains(effect)) return Illegal("an effect is the same in every iteration");
+    }
+    return absl::OkStatus();
+  }
+
+  const UOp* Make(Op op, std::initializer_list<const UOp*> sources, Argument argument = {}) {
+    return context_.Make(op, {sources.begin(), sources.size()}, argument).value();
+  }
+
+  // The outer loop of `amount` iterations at a time, and the counter that the first of them has.
+  absl::Status Cut() {
+    const UOp* extent = loop_->source(0);
+    const UOp* amount = context_.Index(action_.amount);
+    bool divides = IsConst(extent) && ConstInt(extent) % action_.amount == 0;
+    int64_t smallest = pass_.ranges.Of(extent).min;
+    const UOp* pieces =
+        Make(Op::kFloordiv, {Make(Op::kAdd, {extent, context_.Index(action_.amount - 1)}), amount});
+    if (IsConst(extent)) {
+      pieces = context_.Index((ConstInt(extent) + action_.amount - 1) / action_.amount);
+    }
+    outer_ = Make(Op::kRange, {pieces}, loop_->argument());
+    base_ = Make(Op::kMul, {outer_, amount});
+    if (divides) return absl::OkStatus();
+    if (!updates_ && smallest >= action_.amount) {
+      const UOp* last = IsConst(extent) ? context_.Index(ConstInt(extent) - action_.amount)
+                                        : Make(Op::kSub, {extent, amount});
+      base_ = Make(Op::kMin, {base_, last});
+      return absl::OkStatus();
+    }
+    if (action_.kind == Kind::kUnroll) {
+      return Illegal("the extent may be below the amount, or is updated in place");
+    }
+    is_masked_ = true;
+    return absl::OkStatus();
+  }
+
+  const UOp* LaneNumbers(int lanes) {
+    std::vector<const UOp*> numbers;
+    for (int lane = 0; lane < lanes; ++lane) numbers.push_back(context_.Index(lane));
+    return context_.Make(Op::kStack, numbers).value();
+  }
+
+  const UOp* SplatOf(const UOp* scalar, int lanes) {
+    DType dtype = scalar->dtype().with_lanes(lanes);
+    if (IsConst(scalar)) return context_.Bits(dtype, scalar->arg<ConstArgument>().bits);
+    return context_.Make(Op::kSplat, dtype, {scalar}).value();
+  }
+
+  absl::StatusOr<const UOp*> Upcast() {
+    int lanes = static_cast<int>(action_.amount);
+    const UOp* mask = nullptr;
+    if (is_masked_) {
+      const UOp* counters = Make(Op::kAdd, {SplatOf(base_, lanes), LaneNumbers(lanes)});
+      mask = Make(Op::kCmpLt, {counters, SplatOf(loop_->source(0), lanes)});
+    }
+    LaneRewriter lane(loop_, base_, lanes, mask, pass_);
+    Replaced replaced;
+    for (const UOp* node : order_) {
+      if (node != end_) {
+        SVOD_RETURN_IF_ERROR(InContext(lane.Rewrite(node, replaced)));
+        continue;
+      }
+      std::vector<const UOp*> sources = {outer_};
+      for (const UOp* effect : end_->sources().subspan(1)) {
+        SVOD_ASSIGN_OR_RETURN(const UOp* copy, lane.Get(effect, replaced));
+        sources.push_back(copy);
+      }
+      SVOD_ASSIGN_OR_RETURN(replaced[end_], context_.Make(Op::kEnd, sources));
+    }
+    return lane.Get(sink_, replaced);
+  }
+
+  absl::Status InContext(absl::Status status) const {
+    return status.ok() ? status : Illegal(status.message());
+  }
+
+  absl::StatusOr<const UOp*> Unroll() {
+    size_t copies = static_cast<size_t>(action_.amount);
+    std::vector<Replaced> of(copies);
+    Replaced shared;  // what is the same in all copies
+    auto find = [&](const UOp* node, size_t copy) {
+      auto own = of[copy].find(node);
+      if (own != of[copy].end()) return own->second;
+      auto other = shared.find(node);
+      return other == shared.end() ? node : other->second;
+    };
+    for (size_t copy = 0; copy < copies; ++copy) {
+      int64_t offset = static_cast<int64_t>(copy);
+      of[copy][loop_] = offset == 0 ? base_ : Make(Op::kAdd, {base_, context_.Index(offset)});
+    }
+    for (const UOp* node : order_) {
+      if (node == loop_) continue;
+      if (node->op() == Op::kEnd && (node == end_ || depends_.contains(node))) {
+        // The loops inside hold all copies of what they perform.
+        std::vector<const UOp*> sources = {node == end_ ? outer_ : find(node->source(0), 0)};
+        for (const UOp* effect : node->sources().subspan(1)) {
+          for (size_t copy = 0; copy < copies; ++copy) {
+            const UOp* performed = find(effect, copy);
+            if (std::find(sources.begin(), sources.end(), performed) == sources.end()) {
+              sources.push_back(performed);
+            }
+          }
+        }
+        SVOD_ASSIGN_OR_RETURN(shared[node], context_.Make(Op::kEnd, sources));
+        continue;
+      }
+      bool varies = depends_.contains(node);
+      if (varies && node->op() == Op::kAfter) return Illegal("memory is filled anew inside it");
+      for (size_t copy = 0; copy < (varies ? copies : 1); ++copy) {
+        std::vector<const UOp*> sources;
+        for (const UOp* source : node->sources()) sources.push_back(find(source, copy));
+        if (!varies && sources == node->sources()) continue;
+        SVOD_ASSIGN_OR_RETURN(const UOp* made,
+                              context_.Make(node->op(), node->dtype(), sources, node->argument()));
+        (varies ? of[copy] : shared)[node] = made;
+      }
+    }
+    return find(sink_, 0);
+  }
+
+  // Lane l folds every amount-th element from l on; then lanes fold in halves.
+  absl::StatusOr<const UOp*> Group() {
+    int lanes = static_cast<int>(action_.amount);
+    const UOp* extent = loop_->source(0);
+    const UOp* amount = context_.Index(lanes);
+    for (const UOp* reduce : reduces_) {
+      ReduceKind kind = reduce->arg<ReduceArgument>().kind;
+      Scalar scalar = reduce->dtype().scalar;
+      bool rounds_once = (scalar == Scalar::kF16 || scalar == Scalar::kBF16) &&
+                         (kind == ReduceKind::kAdd || kind == ReduceKind::kMul);
+      if (rounds_once || reduce->dtype().is_vector()) {
+        return Illegal("a sum of halves rounds once, lanes would each");
+      }
+    }
+    const UOp *whole, *rest, *mask = nullptr;
+    if (IsConst(extent)) {
+      if (ConstInt(extent) < lanes) return Illegal("the extent is below the amount");
+      whole = context_.Index(ConstInt(extent) / lanes);
+      int64_t left = ConstInt(extent) % lanes;
+      rest = context_.Index(left);
+    } else {
+      whole = Make(Op::kFloordiv, {extent, amount});
+      rest = Make(Op::kFloormod, {extent, amount});
+    }
+    outer_ = Make(Op::kRange, {whole}, loop_->argument());
+    LaneRewriter main(loop_, Make(Op::kMul, {outer_, amount}), lanes, nullptr, pass_);
+    std::optional<LaneRewriter> tail;
+    if (!IsConstInt(rest, 0)) {
+      mask = Make(Op::kCmpLt, {LaneNumbers(lanes), SplatOf(rest, lanes)});
+      tail.emplace(loop_, Make(Op::kMul, {whole, amount}), lanes, mask, pass_);
+    }
+    Replaced replaced;
+    for (const UOp* node : order_) {
+      if (std::find(reduces_.begin(), reduces_.end(), node) != reduces_.end()) {
+        SVOD_ASSIGN_OR_RETURN(replaced[node], Fold(node, main, tail, mask, lanes, replaced));
+        continue;
+      }
+      SVOD_RETURN_IF_ERROR(InContext(main.Rewrite(node, replaced)));
+      if (tail.has_value() && depends_.contains(node)) {
+        SVOD_RETURN_IF_ERROR(InContext(tail->Rewrite(node, replaced)));
+      }
+    }
+    return main.Get(sink_, replaced);
+  }
+
+  absl::StatusOr<const UOp*> Fold(const UOp* reduce, LaneRewriter& main,
+                                  std::optional<LaneRewriter>& tail, const UOp* mask, int lanes,
+                                  const Replaced& replaced) {
+    ReduceKind kind = reduce->arg<ReduceArgument>().kind;
+    Op fold = ReduceOp(kind);
+    auto vector_of = [&](LaneRewriter& lane) -> absl::StatusOr<const UOp*> {
+      SVOD_ASSIGN_OR_RETURN(const UOp* value, lane.Get(reduce->source(0), replaced));
+      return value->dtype().is_vector() ? value : SplatOf(value, lanes);
+    };
+    SVOD_ASSIGN_OR_RETURN(const UOp* value, vector_of(main));
+    std::vector<const UOp*> sources = {value}, others;
+    for (const UOp* range : reduce->sources().subspan(1)) {
+      SVOD_ASSIGN_OR_RETURN(const UOp* copy, main.Get(range == loop_ ? outer_ : range, replaced));
+      sources.push_back(copy);
+      if (range != loop_) others.push_back(copy);
+    }
+    SVOD_ASSIGN_OR_RETURN(const UOp* folded,
+                          context_.Make(Op::kReduce, sources, reduce->argument()));
+    if (tail.has_value()) {
+      SVOD_ASSIGN_OR_RETURN(const UOp* last, vector_of(*tail));
+      const UOp* identity = context_.Bits(last->dtype(), ReduceIdentity(kind, reduce->dtype()));
+      last = Make(Op::kWhere, {mask, last, identity});
+      if (!others.empty()) {
+        others.insert(others.begin(), last);
+        SVOD_ASSIGN_OR_RETURN(last, context_.Make(Op::kReduce, others, reduce->argument()));
+      }
+      folded = Make(fold, {folded, last});
+    }
+    for (int half = lanes / 2; half >= 1; half /= 2) {
+      std::vector<uint16_t> low, high;
+      for (int lane = 0; lane < half; ++lane) {
+        low.push_back(static_cast<uint16_t>(lane));
+        high.push_back(static_cast<uint16_t>(lane + half));
+      }
+      folded = Make(fold, {Make(Op::kLanes, {folded}, LanesArgument{low}),
+                           Make(Op::kLanes, {folded}, LanesArgument{high})});
+    }
+    return folded;
+  }
+
+  const UOp* sink_;
+  const LoopAction& action_;
+  PassContext& pass_;
+  Context& context_;
+  std::vector<const UOp*> order_;
+  const UOp* loop_ = nullptr;
+  const UOp* end_ = nullptr;
+  std::vector<const UOp*> reduces_;
+  absl::flat_hash_set<const UOp*> depends_;  // on the loop's counter, inside the loop
+  bool updates_ = false;                     // a buffer is loaded and stored in the loop
+  bool is_masked_ = false;
+  const UOp* outer_ = nullptr;
+  const UOp* base_ = nullptr;
+};
+
+}  // namespace
+
+std::string ToString(const LoopAction& action) {
+  return absl::StrCat(kNames[static_cast<int>(action.kind)], "(", action.axis, ", ", action.amount,
+                      ")");
+}
+
+absl::StatusOr<LoopAction> ParseLoopAction(absl::string_view text) {
+  absl::string_view rest = text;
+  auto bad = [&] {
+    return absl::InvalidArgumentError(absl::StrCat("action, got '", text,
+                                                   "', expected one such as 'upcast(0, 16)', "
+                                                   "'unroll(1, 4)' or 'group(2, 64)'"));
+  };
+  for (Kind kind : {Kind::kUpcast, Kind::kUnroll, Kind::kGroup}) {
+    rest = text;
+    if (!absl::ConsumePrefix(&rest, kNames[static_cast<int>(kind)])) continue;
+    if (!absl::ConsumePrefix(&rest, "(") || !absl::ConsumeSuffix(&rest, ")")) return bad();
+    std::pair<absl::string_view, absl::string_view> parts =
+        absl::StrSplit(rest, absl::MaxSplits(',', 1));
+    LoopAction action{kind, 0, 0};
+    if (!absl::SimpleAtoi(parts.first, &action.axis) ||
+        !absl::SimpleAtoi(parts.second, &action.amount)) {
+      return bad();
+    }
+    bool fits = kind == Kind::kUnroll ? action.amount >= 2 && action.amount <= kMaxUnroll
+                                      : action.amount >= 2 && action.amount <= kMaxLanes &&
+                                            IsPowerOfTwo(action.amount);
+    if (action.axis < 0 || !fits) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("action '", text, "': amount, got ", action.amount, ", expected ",
+                       kind == Kind::kUnroll ? absl::StrCat("2 to ", kMaxUnroll)
+                                             : absl::StrCat("a power of two, 2 to ", kMaxLanes)));
+    }
+    return action;
+  }
+  return bad();
+}
+
+absl::StatusOr<const UOp*> ApplyLoopAction(const UOp* sink, const LoopAction& action,
+                                           PassContext& context) {
+  return Actor(sink, action, context).Run();
+}
+
+}  // namespace svod
