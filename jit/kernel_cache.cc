@@ -12,6 +12,7 @@
 #include "ir/pipeline.h"
 #include "ir/program.h"
 #include "ir/status_macros.h"
+#include "jit/choose_actions.h"
 #include "jit/kernel_table.h"
 
 namespace svod {
@@ -26,7 +27,9 @@ absl::StatusOr<const UOp*> RunPipeline(const UOp* sink, Context& context,
   PipelineOptions pipeline;
   pipeline.contract_mulacc = options.contract_mulacc;
   pipeline.debug = &debug;
-  return OptimizeKernel(sink, context, pipeline);
+  PassContext pass(context);
+  SVOD_ASSIGN_OR_RETURN(const UOp* shaped, OptimizeLoops(sink, options.target, pass));
+  return OptimizeKernel(shaped, pass, pipeline);
 }
 
 // What a plan asks a kernel for, read off its final nodes.

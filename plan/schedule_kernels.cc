@@ -365,7 +365,7 @@ absl::Status Scheduler::BuildKernel(int number) {
     effect = EndOf(launch.loops, effect);
   }
   SVOD_RETURN_IF_ERROR(build_error_);
-  SVOD_ASSIGN_OR_RETURN(kernel.sink, Canonicalise(effect, launch, NameOf(kernel)));
+  SVOD_ASSIGN_OR_RETURN(kernel.sink, Canonicalise(kernel, effect, launch));
   return absl::OkStatus();
 }
 

@@ -3,6 +3,8 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "ir/passes/loop_actions.h"
+#include "ir/passes/lower_reduce.h"
 #include "ir/status_macros.h"
 #include "plan/scheduler.h"
 
@@ -78,8 +80,8 @@ Scheduler::Launch Scheduler::PlanLaunch(const Kernel& kernel) {
 
 // The SINK of a kernel, with axes numbered as they come and the launch's counters in place: so that
 // equal kernels are one, wherever in the graph they stand.
-absl::StatusOr<const UOp*> Scheduler::Canonicalise(const UOp* effect, const Launch& launch,
-                                                   const std::string& name) {
+absl::StatusOr<const UOp*> Scheduler::Canonicalise(const Kernel& kernel, const UOp* effect,
+                                                   const Launch& launch) {
   absl::flat_hash_map<const UOp*, const UOp*> copies;
   int64_t num_axes = 0;
   // Sources first; a counter's replacement comes before what uses it.
@@ -122,12 +124,24 @@ absl::StatusOr<const UOp*> Scheduler::Canonicalise(const UOp* effect, const Laun
     copies[node] = Make(node->op(), node->dtype(), sources, argument);
   }
   SVOD_RETURN_IF_ERROR(build_error_);
-  const UOp* body = copies.at(effect);
+  std::vector<absl::string_view> opts = {kAutoOpt};
+  if (kernel.fuses_products) opts.push_back(kMulaccOpt);
+  const UOp* body = Make(Op::kSink, DType(), {copies.at(effect)}, FunctionArgument{true, "", opts});
+  PassContext pass(*context_);
+  for (const UOp* range : kernel.grouped) {
+    auto copy = copies.find(range);
+    if (copy == copies.end()) continue;
+    LoopAction group{LoopAction::Kind::kGroup, copy->second->arg<AxisArgument>().axis, kGroupLanes};
+    absl::StatusOr<const UOp*> grouped = ApplyLoopAction(body, group, pass);
+    if (grouped.ok()) body = *grouped;
+  }
+  SVOD_RETURN_IF_ERROR(build_error_);
+  std::string name = NameOf(kernel);
   for (int i = 1;; ++i) {
     std::string unique = i == 1 ? name : absl::StrCat(name, "_", i);
     auto [it, is_new] = kernel_names_.try_emplace(unique, body);
     if (!is_new && it->second != body) continue;
-    return Make(Op::kSink, DType(), {body}, FunctionArgument{true, unique, {}});
+    return Make(Op::kSink, DType(), body->sources(), FunctionArgument{true, unique, opts});
   }
 }
 

@@ -250,6 +250,15 @@ absl::StatusOr<Scheduler::Decision> Scheduler::Decide(const UOp* node, Stage* st
 // Gives a value its place, once everything that uses it has asked for its elements.
 absl::Status Scheduler::Settle(const UOp* node) {
   Value& value = values_[node];
+  if (node->op() == Op::kMul) {
+    // Products that a sum folds are its own.
+    std::vector<int>& all = value.requests;
+    auto open = std::stable_partition(all.begin(), all.end(),
+                                      [&](int request) { return requests_[request].is_fused; });
+    std::vector<int> fused(all.begin(), open);
+    all.erase(all.begin(), open);
+    for (int request : fused) SVOD_RETURN_IF_ERROR(Expand(request));
+  }
   bool is_demanded = value.is_forced || demands_.materialised.contains(node);
   if (value.requests.empty() && !is_demanded) return absl::OkStatus();
   if (IsState(node) && !demands_.snapshots.contains(node)) {

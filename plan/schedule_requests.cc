@@ -111,6 +111,7 @@ absl::Status Scheduler::Expand(int index) {
     from.gate = map_.And(at.gate, from.gate);
     SVOD_ASSIGN_OR_RETURN(int source, Ask(node->source(0), kernel, from, scope));
     requests_[index].sources.push_back(source);
+    requests_[source].is_fused = requests_[source].is_fused || requests_[index].is_fused;
     if (select != nullptr) {
       SVOD_ASSIGN_OR_RETURN(int fill, Ask(node->source(1), kernel, {{}, at.gate}, scope));
       requests_[index].sources.push_back(fill);
@@ -133,6 +134,50 @@ absl::Status Scheduler::Expand(int index) {
   return absl::OkStatus();
 }
 
+// Whether a sum is one of float products, which are folded with one rounding. It follows from the
+// graph alone, so that no option changes a bit.
+bool Scheduler::FoldsProducts(const UOp* reduce) {
+  const UOp* product = reduce->source(0);
+  while (IsMovement(product->op()) && product->op() != Op::kPad) product = product->source(0);
+  Scalar scalar = reduce->dtype().scalar;
+  return reduce->arg<ReduceAxesArgument>().kind == ReduceKind::kAdd && product->op() == Op::kMul &&
+         (scalar == Scalar::kF32 || scalar == Scalar::kF64);
+}
+
+// Whether a float sum or product along the last dimension folds in lanes: always the same ones for
+// the same shape. A sum of products in which both operands are used again and again does not: its
+// results are computed side by side instead.
+bool Scheduler::GroupsLanes(const UOp* reduce) {
+  const auto& argument = reduce->arg<ReduceAxesArgument>();
+  Scalar scalar = reduce->dtype().scalar;
+  bool rounds = argument.kind == ReduceKind::kAdd || argument.kind == ReduceKind::kMul;
+  if (!rounds || (scalar != Scalar::kF32 && scalar != Scalar::kF64)) return false;
+  absl::StatusOr<ShapeSpan> shape = shapes_.Of(reduce->source(0));
+  if (!shape.ok()) return false;
+  size_t last = shape->size();
+  while (last > 0 && IsConstInt((*shape)[last - 1], 1)) --last;
+  if (last == 0 || !std::binary_search(argument.axes.begin(), argument.axes.end(),
+                                       static_cast<int64_t>(last) - 1)) {
+    return false;
+  }
+  int64_t longest = dims_.RangeOf((*shape)[last - 1]).max;
+  if (longest < kMinGroup) return false;
+  return !IsContraction(reduce) || IsMatrixVector(reduce);
+}
+
+// A contraction in which one operand has an element for each product: every element is read once.
+bool Scheduler::IsMatrixVector(const UOp* reduce) {
+  const UOp* product = reduce->source(0);
+  while (product->op() == Op::kCast || (IsMovement(product->op()) && product->op() != Op::kPad)) {
+    product = product->source(0);
+  }
+  for (const UOp* operand : product->sources()) {
+    while (IsMovement(operand->op()) || operand->op() == Op::kCast) operand = operand->source(0);
+    if (values_[operand].elements >= values_[product].elements) return true;
+  }
+  return false;
+}
+
 absl::Status Scheduler::ExpandReduce(int index) {
   const UOp* node = requests_[index].value;
   Position at = requests_[index].at;
@@ -153,8 +198,16 @@ absl::Status Scheduler::ExpandReduce(int index) {
     requests_[index].ranges.push_back(to);
     scope = Open(scope, to);
   }
+  if (GroupsLanes(node) && !requests_[index].ranges.empty()) {
+    kernels_[static_cast<size_t>(requests_[index].kernel)].grouped.push_back(
+        requests_[index].ranges.back());
+  }
   SVOD_ASSIGN_OR_RETURN(int source, Ask(node->source(0), requests_[index].kernel, at, scope));
   requests_[index].sources.push_back(source);
+  if (FoldsProducts(node)) {
+    requests_[source].is_fused = true;
+    kernels_[static_cast<size_t>(requests_[index].kernel)].fuses_products = true;
+  }
   return absl::OkStatus();
 }
 

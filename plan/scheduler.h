@@ -19,6 +19,10 @@
 
 namespace svod {
 
+// Float sums along at least so many elements fold in kGroupLanes interleaved partial sums.
+inline constexpr int64_t kMinGroup = 64;
+inline constexpr int64_t kGroupLanes = 32;
+
 // Bad states that only show once kernels are built; scheduling starts again with them.
 struct ScheduleDemands {
   absl::flat_hash_set<const UOp*> materialised;  // values that need memory of their own
@@ -66,6 +70,7 @@ class Scheduler {
     const UOp* select = nullptr;     // of a PAD: where source 0 counts
     int stage = -1;                  // read from there
     bool is_load = false;            // read from the value's buffer
+    bool is_fused = false;           // folded by the sum that needs it, never stored
     const UOp* node = nullptr;       // the element, in the kernel
   };
   struct Value {
@@ -108,10 +113,11 @@ class Scheduler {
     std::vector<Region> regions;
     std::vector<Operand> operands;  // 0: what it writes
     absl::flat_hash_map<const UOp*, size_t> operand_of;
-    std::vector<int> state_loads;  // requests for elements of states of buffers
+    std::vector<const UOp*> grouped;  // ranges of float sums that fold in lanes
+    std::vector<int> state_loads;     // requests for elements of states of buffers
     double stage_bytes = 0;
     bool stages_rows = false;  // holds a row of a contraction that another one consumes
-    bool has_contraction = false, has_reduce = false;
+    bool has_contraction = false, has_reduce = false, fuses_products = false;
     int hoisted_depth = 64;  // loops around the outermost reduction or stage
     int num_locals = 0;
     bool is_copy = false;  // of operand 1, element by element
@@ -126,6 +132,9 @@ class Scheduler {
   const UOp* NewRange(const UOp* extent, bool is_reduce);
   std::vector<int> ChainOf(int scope) const;  // outermost first
   absl::StatusOr<int> Ask(const UOp* value, int kernel, Position at, int scope);
+  static bool FoldsProducts(const UOp* reduce);
+  bool GroupsLanes(const UOp* reduce);
+  bool IsMatrixVector(const UOp* reduce);
   absl::Status Expand(int request);
   absl::Status ExpandReduce(int request);
   absl::Status ExpandGather(int request);
@@ -166,8 +175,8 @@ class Scheduler {
     const UOp* loop = nullptr;  // inside which the replaced ones lie
   };
   Launch PlanLaunch(const Kernel& kernel);
-  absl::StatusOr<const UOp*> Canonicalise(const UOp* effect, const Launch& launch,
-                                          const std::string& name);
+  absl::StatusOr<const UOp*> Canonicalise(const Kernel& kernel, const UOp* effect,
+                                          const Launch& launch);
   absl::StatusOr<bool> IsCopy(const Kernel& kernel, ShapeSpan shape, const UOp* value,
                               const UOp* position);
   bool IsInPlace(const Kernel& kernel, const UOp* effect, const UOp* position);

@@ -13,6 +13,9 @@
 
 namespace svod {
 
+// Among a kernel's opts: its loops are as they were written, and whoever compiles it chooses actions.
+inline constexpr absl::string_view kAutoOpt = "auto";
+
 struct LoopAction {
   enum class Kind : uint8_t {
     kUpcast,  // a loop's counter becomes `amount` lanes of vectors

@@ -19,6 +19,8 @@ class Lowering {
 
   absl::StatusOr<const UOp*> Run(const UOp* root) {
     SVOD_ASSIGN_OR_RETURN(linear_, Linearize(root));
+    absl::Span<const absl::string_view> opts = root->arg<FunctionArgument>().opts;
+    fuses_products_ = std::find(opts.begin(), opts.end(), kMulaccOpt) != opts.end();
     for (const Step& step : linear_.steps) {
       const auto* scratch = std::get_if<ScratchArgument>(&step.node->argument());
       if (scratch != nullptr) next_scratch_ = std::max(next_scratch_, scratch->id + 1);
@@ -92,10 +94,17 @@ class Lowering {
     SVOD_ASSIGN_OR_RETURN(const UOp* old,
                           context_.Make(Op::kLoad, dtype, {at}, AlignmentArgument{}));
     const UOp* value = lowered_[reduce->source(0)];
-    if (value->dtype() != dtype) {
-      SVOD_ASSIGN_OR_RETURN(value, context_.Make(Op::kCast, dtype, {value}));
+    const UOp* folded = nullptr;
+    if (fuses_products_ && kind == ReduceKind::kAdd && value->op() == Op::kMul &&
+        value->dtype() == dtype && dtype.is_float()) {
+      SVOD_ASSIGN_OR_RETURN(folded,
+                            context_.Make(Op::kMulAcc, {value->source(0), value->source(1), old}));
+    } else {
+      if (value->dtype() != dtype) {
+        SVOD_ASSIGN_OR_RETURN(value, context_.Make(Op::kCast, dtype, {value}));
+      }
+      SVOD_ASSIGN_OR_RETURN(folded, context_.Make(ReduceOp(kind), {old, value}));
     }
-    SVOD_ASSIGN_OR_RETURN(const UOp* folded, context_.Make(ReduceOp(kind), {old, value}));
     SVOD_ASSIGN_OR_RETURN(const UOp* here, Address(reg, {}));
     SVOD_ASSIGN_OR_RETURN(const UOp* update,
                           context_.Make(Op::kStore, {here, folded}, AlignmentArgument{}));
@@ -135,6 +144,7 @@ class Lowering {
   LinearKernel linear_;
   absl::flat_hash_map<const UOp*, const UOp*> lowered_;
   int64_t next_scratch_ = 0;
+  bool fuses_products_ = false;
 };
 
 }  // namespace

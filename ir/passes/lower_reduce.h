@@ -4,15 +4,19 @@
 #define SVOD_IR_PASSES_LOWER_REDUCE_H_
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "ir/pass.h"
 
 namespace svod {
+
+inline constexpr absl::string_view kMulaccOpt = "mulacc";
 
 //   acc[0] = identity                        // in the loop around, if any
 //   for r1 { for r2 { acc[0] = acc[0] op value } }
 //   result = acc[0]
 // REDUCEs over the same ranges share the loops. f16 and bf16 accumulate in f32 and round once, at
 // the end. Folds in the order of the loops, as the interpreter does.
+// In a kernel with kMulaccOpt among its opts, a float sum folds a product without rounding it first.
 // Errors: Linearize's.
 absl::StatusOr<const UOp*> RunLowerReduce(const UOp* root, PassContext& context);
 
