@@ -142,6 +142,10 @@ class Chooser {
         ConsiderUpcast(analysis, loop);
       }
     }
+    // Vectors first: a loop whose iterations lie side by side has several stores.
+    std::stable_sort(actions_.begin(), actions_.end(), [](const LoopAction& a, const LoopAction& b) {
+      return (a.kind == Kind::kUnroll) < (b.kind == Kind::kUnroll);
+    });
     for (const LoopAction& action : actions_) {
       absl::StatusOr<const UOp*> done = ApplyLoopAction(sink_, action, pass_);
       if (!done.ok()) continue;
