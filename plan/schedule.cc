@@ -151,6 +151,7 @@ absl::Status Scheduler::Run(Schedule* schedule) {
   }
   if (demands_.size() > demands) return absl::OkStatus();
   SVOD_RETURN_IF_ERROR(ScheduleEmitter(*this).Run(schedule));
+  if (demands_.size() > demands) return absl::OkStatus();
   std::reverse(places_.begin(), places_.end());
   std::reverse(note_kernels_.begin(), note_kernels_.end());
   for (size_t i = 0; i < places_.size(); ++i) {

@@ -9,11 +9,12 @@
 namespace svod {
 
 absl::Status ScheduleEmitter::Run(Schedule* schedule) {
+  int demands = s_.demands_.size();
   SVOD_RETURN_IF_ERROR(CollectItems());
   SVOD_RETURN_IF_ERROR(AddOrder());
   std::vector<int> order;
   SVOD_RETURN_IF_ERROR(Sort(&order));
-  if (order.size() < items_.size()) return absl::OkStatus();  // demands grew
+  if (s_.demands_.size() > demands) return absl::OkStatus();
   for (int item : order) SVOD_RETURN_IF_ERROR(EmitItem(item));
   std::vector<const UOp*> results;
   SVOD_RETURN_IF_ERROR(EmitResults(&results));

@@ -131,11 +131,17 @@ absl::Status Scheduler::BuildElement(Request& request) {
   for (int source : request.sources) sources.push_back(requests_[source].node);
   Op op = node->op();
   if (op == Op::kReduceAxis) {
-    sources.insert(sources.end(), request.ranges.begin(), request.ranges.end());
-    request.node = request.ranges.empty()
-                       ? sources[0]
-                       : Make(Op::kReduce, DType(), sources,
-                              ReduceArgument{node->arg<ReduceAxesArgument>().kind});
+    ReduceKind kind = node->arg<ReduceAxesArgument>().kind;
+    if (!request.ranges.empty()) {
+      sources.insert(sources.end(), request.ranges.begin(), request.ranges.end());
+      request.node = Make(Op::kReduce, DType(), sources, ReduceArgument{kind});
+      return absl::OkStatus();
+    }
+    // The fold of one element: it changes -0.0 alone, which added to 0.0 is 0.0.
+    request.node = sources[0];
+    if (kind == ReduceKind::kAdd && node->dtype().is_float()) {
+      request.node = Make(Op::kAdd, DType(), {sources[0], context_->Bits(node->dtype(), 0)});
+    }
     return absl::OkStatus();
   }
   if (op == Op::kArange) {
@@ -361,7 +367,7 @@ absl::Status Scheduler::BuildKernel(int number) {
     effect = EndOf(kernel.regions[0].loops, effect);
     SVOD_ASSIGN_OR_RETURN(effect, BuildScatter(kernel, effect));
   } else {
-    launch = PlanLaunch(kernel);
+    launch = PlanLaunch(kernel, effect);
     effect = EndOf(launch.loops, effect);
   }
   SVOD_RETURN_IF_ERROR(build_error_);

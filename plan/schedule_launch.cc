@@ -6,15 +6,15 @@
 #include "ir/passes/loop_actions.h"
 #include "ir/passes/lower_reduce.h"
 #include "ir/status_macros.h"
+#include "plan/prepare.h"
 #include "plan/scheduler.h"
 
 namespace svod {
 
 namespace {
 
-// Work that is worth a core of its own, and the most cores that are worth having, in the units of
-// schedule_places.cc: some 20 microseconds.
-constexpr double kWorkPerCore = 50000;
+// Time of one core that is worth another core [ns].
+constexpr double kNsPerCore = 20000;
 
 int64_t LargestDivisor(int64_t number, int64_t limit) {
   for (int64_t divisor = std::min(number, limit); divisor > 1; --divisor) {
@@ -27,18 +27,12 @@ int64_t LargestDivisor(int64_t number, int64_t limit) {
 
 // Splits the outermost loops, taken as one, into chunks of equal size, one a core. The number of
 // chunks follows from the shape alone.
-Scheduler::Launch Scheduler::PlanLaunch(const Kernel& kernel) {
+Scheduler::Launch Scheduler::PlanLaunch(const Kernel& kernel, const UOp* effect) {
   const std::vector<const UOp*>& loops = kernel.regions[0].loops;
   Launch launch{loops, {}, nullptr};
-  double work = 1;
-  for (const UOp* loop : loops) {
-    work *= static_cast<double>(std::max<int64_t>(dims_.RangeOf(loop->source(0)).max, 0));
-  }
-  const Value& value =
-      values_[kernel.root->op() == Op::kAssign ? kernel.root->source(1) : kernel.root];
-  work *= std::max(value.local_work, 1.0) + value.contracted;
-  int64_t wanted = std::min<int64_t>(options_.max_launch_size,
-                                     static_cast<int64_t>(std::min(work / kWorkPerCore, 1e6)));
+  const UOp* whole = Make(Op::kSink, DType(), {EndOf(loops, effect)}, FunctionArgument{});
+  double cores_worth = std::min(EstimateCostNs(whole) / kNsPerCore, 1e6);
+  int64_t wanted = std::min<int64_t>(options_.max_launch_size, static_cast<int64_t>(cores_worth));
   size_t most = std::min(loops.size(), static_cast<size_t>(kernel.hoisted_depth));
   if (wanted < 2 || most == 0) return launch;
 

@@ -174,7 +174,7 @@ class Scheduler {
     absl::flat_hash_map<const UOp*, const UOp*> counters;
     const UOp* loop = nullptr;  // inside which the replaced ones lie
   };
-  Launch PlanLaunch(const Kernel& kernel);
+  Launch PlanLaunch(const Kernel& kernel, const UOp* effect);
   absl::StatusOr<const UOp*> Canonicalise(const Kernel& kernel, const UOp* effect,
                                           const Launch& launch);
   absl::StatusOr<bool> IsCopy(const Kernel& kernel, ShapeSpan shape, const UOp* value,
