@@ -143,9 +143,10 @@ class Chooser {
       }
     }
     // Vectors first: a loop whose iterations lie side by side has several stores.
-    std::stable_sort(actions_.begin(), actions_.end(), [](const LoopAction& a, const LoopAction& b) {
-      return (a.kind == Kind::kUnroll) < (b.kind == Kind::kUnroll);
-    });
+    std::stable_sort(actions_.begin(), actions_.end(),
+                     [](const LoopAction& a, const LoopAction& b) {
+                       return (a.kind == Kind::kUnroll) < (b.kind == Kind::kUnroll);
+                     });
     for (const LoopAction& action : actions_) {
       absl::StatusOr<const UOp*> done = ApplyLoopAction(sink_, action, pass_);
       if (!done.ok()) continue;

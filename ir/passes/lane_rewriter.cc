@@ -107,24 +107,13 @@ absl::Status LaneRewriter::Rewrite(const UOp* node, const Replaced& replaced) {
     changes = changes || FormOf(source, replaced).node != source;
   }
   if (!varies && !changes) return absl::OkStatus();
-  if (op == Op::kIndex) {
+  if (op == Op::kIndex && varies) {
     // Its users look at it.
-    forms_[node] = {node, 0, varies};
+    forms_[node] = {node, 0, true};
     return absl::OkStatus();
   }
-  if (op == Op::kLoad && (varies || changes)) {
+  if (op == Op::kLoad && varies) {
     const UOp* index = node->source(0);
-    if (!varies) {
-      std::vector<const UOp*> sources;
-      for (const UOp* source : index->sources()) sources.push_back(FormOf(source, replaced).node);
-      SVOD_ASSIGN_OR_RETURN(const UOp* address, context_.Make(Op::kIndex, sources));
-      sources = {address};
-      if (node->num_sources() == 2) sources.push_back(FormOf(node->source(1), replaced).node);
-      SVOD_ASSIGN_OR_RETURN(const UOp* load,
-                            context_.Make(op, node->dtype(), sources, node->argument()));
-      forms_[node] = {load, 0, false};
-      return absl::OkStatus();
-    }
     bool is_scattered = false;
     SVOD_ASSIGN_OR_RETURN(const UOp* address, Address(index, &is_scattered, replaced));
     std::vector<const UOp*> sources = {address};

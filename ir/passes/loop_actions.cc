@@ -11,6 +11,7 @@
 #include "ir/evaluate.h"
 #include "ir/passes/lane_rewriter.h"
 #include "ir/status_macros.h"
+#include "ir/verify.h"
 
 namespace svod {
 namespace {
@@ -77,9 +78,55 @@ class Actor {
     return absl::OkStatus();
   }
 
+  // Whether the loop and those inside it never reach a position twice: strides are mixed radices.
+  bool IsInjective(const UOp* store) {
+    const UOp* position = store->source(0)->source(1);
+    if (position->dtype().is_vector()) return false;
+    Affine affine = pass_.ranges.AffineOf(position);
+    if (!affine.exact) return false;
+    std::vector<std::pair<__int128, __int128>> terms;  // stride, extent - 1
+    bool moves = false;
+    for (const Term& term : affine.terms) {
+      bool varies = false;
+      for (const Atom& atom : term.atoms) {
+        varies = varies || depends_.contains(atom.node) || IsInside(atom.node);
+      }
+      if (!varies) continue;
+      const UOp* counter = term.atoms[0].node;
+      if (term.atoms.size() > 1 || counter->op() != Op::kRange) return false;
+      moves = moves || counter == loop_;
+      __int128 stride = term.coefficient;
+      int64_t extent = pass_.ranges.Of(counter->source(0)).max;
+      terms.push_back({stride < 0 ? -stride : stride, std::max<int64_t>(extent - 1, 0)});
+    }
+    std::sort(terms.begin(), terms.end());
+    __int128 reach = ConsecutiveElements(store) - 1;
+    for (const auto& [stride, steps] : terms) {
+      if (stride <= reach) return false;
+      __int128 span = 0;
+      if (__builtin_mul_overflow(stride, steps, &span)) return false;
+      reach += span;
+    }
+    return moves;
+  }
+
+  // Whether a node takes several values in one iteration of the loop.
+  bool IsInside(const UOp* node) {
+    if (node->op() == Op::kRange) return inside_.contains(node);
+    for (const UOp* part : Toposort(node)) {
+      if (inside_.contains(part)) return true;
+    }
+    return false;
+  }
+
   // Iterations that run side by side may not pass values to one another through memory.
   absl::Status CheckMemory() {
     absl::flat_hash_map<const UOp*, const UOp*> stored_at;
+    for (const UOp* node : order_) {
+      if (node->op() == Op::kAfter && depends_.contains(node)) {
+        return Illegal("accesses of memory have an order inside it");
+      }
+    }
     for (const UOp* node : order_) {
       if (node->op() != Op::kStore) continue;
       const UOp* buffer = BaseBuffer(node->source(0));
@@ -89,6 +136,9 @@ class Actor {
       const UOp* position = node->source(0)->source(1);
       if (!depends_.contains(position)) {
         return Illegal("a store goes to one place in every iteration");
+      }
+      if (!IsInjective(node)) {
+        return Illegal("iterations may store to the same place");
       }
       auto [it, is_new] = stored_at.try_emplace(buffer, position);
       if (!is_new && it->second != position) return Illegal("two stores to one buffer");
@@ -211,7 +261,6 @@ class Actor {
         continue;
       }
       bool varies = depends_.contains(node);
-      if (varies && node->op() == Op::kAfter) return Illegal("memory is filled anew inside it");
       for (size_t copy = 0; copy < (varies ? copies : 1); ++copy) {
         std::vector<const UOp*> sources;
         for (const UOp* source : node->sources()) sources.push_back(find(source, copy));
@@ -245,6 +294,10 @@ class Actor {
       int64_t left = ConstInt(extent) % lanes;
       rest = context_.Index(left);
     } else {
+      // A loop whose end is negative runs no times, and has no rest either.
+      if (pass_.ranges.Of(extent).min < 0) {
+        extent = Make(Op::kMax, {extent, context_.Index(0)});
+      }
       whole = Make(Op::kFloordiv, {extent, amount});
       rest = Make(Op::kFloormod, {extent, amount});
     }
@@ -255,15 +308,33 @@ class Actor {
       mask = Make(Op::kCmpLt, {LaneNumbers(lanes), SplatOf(rest, lanes)});
       tail.emplace(loop_, Make(Op::kMul, {whole, amount}), lanes, mask, pass_);
     }
-    Replaced replaced;
+    Replaced replaced, again;
+    // The last elements are folded over loops of their own.
+    if (tail.has_value()) {
+      int64_t next_axis = 0;
+      for (const UOp* node : order_) {
+        const auto* axis = std::get_if<AxisArgument>(&node->argument());
+        if (axis != nullptr) next_axis = std::max(next_axis, axis->axis + 1);
+      }
+      for (const UOp* reduce : reduces_) {
+        for (const UOp* range : reduce->sources().subspan(1)) {
+          if (range == loop_ || again.contains(range)) continue;
+          for (const UOp* part : Toposort(range->source(0))) {
+            if (part->op() == Op::kRange) return Illegal("loops of one sum depend on one another");
+          }
+          again[range] = Make(Op::kRange, {range->source(0)},
+                              AxisArgument{next_axis++, range->arg<AxisArgument>().kind});
+        }
+      }
+    }
     for (const UOp* node : order_) {
       if (std::find(reduces_.begin(), reduces_.end(), node) != reduces_.end()) {
-        SVOD_ASSIGN_OR_RETURN(replaced[node], Fold(node, main, tail, mask, lanes, replaced));
+        SVOD_ASSIGN_OR_RETURN(replaced[node], Fold(node, main, tail, mask, lanes, replaced, again));
         continue;
       }
       SVOD_RETURN_IF_ERROR(InContext(main.Rewrite(node, replaced)));
-      if (tail.has_value() && depends_.contains(node)) {
-        SVOD_RETURN_IF_ERROR(InContext(tail->Rewrite(node, replaced)));
+      if (tail.has_value() && !again.contains(node)) {
+        SVOD_RETURN_IF_ERROR(InContext(tail->Rewrite(node, again)));
       }
     }
     return main.Get(sink_, replaced);
@@ -271,24 +342,24 @@ class Actor {
 
   absl::StatusOr<const UOp*> Fold(const UOp* reduce, LaneRewriter& main,
                                   std::optional<LaneRewriter>& tail, const UOp* mask, int lanes,
-                                  const Replaced& replaced) {
+                                  const Replaced& replaced, const Replaced& again) {
     ReduceKind kind = reduce->arg<ReduceArgument>().kind;
     Op fold = ReduceOp(kind);
-    auto vector_of = [&](LaneRewriter& lane) -> absl::StatusOr<const UOp*> {
-      SVOD_ASSIGN_OR_RETURN(const UOp* value, lane.Get(reduce->source(0), replaced));
+    auto vector_of = [&](LaneRewriter& lane, const Replaced& others) -> absl::StatusOr<const UOp*> {
+      SVOD_ASSIGN_OR_RETURN(const UOp* value, lane.Get(reduce->source(0), others));
       return value->dtype().is_vector() ? value : SplatOf(value, lanes);
     };
-    SVOD_ASSIGN_OR_RETURN(const UOp* value, vector_of(main));
+    SVOD_ASSIGN_OR_RETURN(const UOp* value, vector_of(main, replaced));
     std::vector<const UOp*> sources = {value}, others;
     for (const UOp* range : reduce->sources().subspan(1)) {
       SVOD_ASSIGN_OR_RETURN(const UOp* copy, main.Get(range == loop_ ? outer_ : range, replaced));
       sources.push_back(copy);
-      if (range != loop_) others.push_back(copy);
+      if (range != loop_ && tail.has_value()) others.push_back(again.at(range));
     }
     SVOD_ASSIGN_OR_RETURN(const UOp* folded,
                           context_.Make(Op::kReduce, sources, reduce->argument()));
     if (tail.has_value()) {
-      SVOD_ASSIGN_OR_RETURN(const UOp* last, vector_of(*tail));
+      SVOD_ASSIGN_OR_RETURN(const UOp* last, vector_of(*tail, again));
       const UOp* identity = context_.Bits(last->dtype(), ReduceIdentity(kind, reduce->dtype()));
       last = Make(Op::kWhere, {mask, last, identity});
       if (!others.empty()) {
@@ -318,6 +389,7 @@ class Actor {
   const UOp* end_ = nullptr;
   std::vector<const UOp*> reduces_;
   absl::flat_hash_set<const UOp*> depends_;  // on the loop's counter, inside the loop
+  absl::flat_hash_set<const UOp*> inside_;   // loops inside it
   bool updates_ = false;                     // a buffer is loaded and stored in the loop
   bool is_masked_ = false;
   const UOp* outer_ = nullptr;
@@ -365,7 +437,13 @@ absl::StatusOr<LoopAction> ParseLoopAction(absl::string_view text) {
 
 absl::StatusOr<const UOp*> ApplyLoopAction(const UOp* sink, const LoopAction& action,
                                            PassContext& context) {
-  return Actor(sink, action, context).Run();
+  SVOD_ASSIGN_OR_RETURN(const UOp* result, Actor(sink, action, context).Run());
+  // Loops that would have to interleave, and accesses whose order is lost, show here.
+  Function function;
+  function.root = result;
+  absl::Status verified = Verify(function);
+  if (verified.ok()) return result;
+  return absl::InvalidArgumentError(absl::StrCat(ToString(action), ": ", verified.message()));
 }
 
 }  // namespace svod

@@ -1,0 +1,105 @@
+// The choice of loop actions: what it does to typical kernels, and that results stay.
+#include "jit/choose_actions.h"
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "ir/evaluate.h"
+#include "ir/program.h"
+#include "ir/text.h"
+
+namespace svod {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+struct Chosen {
+  Module module;
+  const UOp* before = nullptr;
+  const UOp* after = nullptr;
+  std::string text;
+};
+
+Chosen Choose(absl::string_view text, const char* cpu) {
+  Chosen chosen;
+  auto module = ParseModule(text, "k.uop", std::make_shared<Context>());
+  EXPECT_TRUE(module.ok()) << module.status();
+  if (!module.ok()) return chosen;
+  chosen.module = *std::move(module);
+  chosen.before = chosen.module.functions[0].root;
+  PassContext pass(*chosen.module.context);
+  auto after = OptimizeLoops(chosen.before, *MakeTarget("x86_64-linux-gnu", cpu, ""), pass);
+  EXPECT_TRUE(after.ok()) << after.status();
+  chosen.after = after.value_or(nullptr);
+  if (chosen.after != nullptr) chosen.text = PrintCanonical(chosen.after).value_or("");
+  return chosen;
+}
+
+// Small integers, whose sums are exact in every order.
+std::vector<float> Results(const UOp* sink, std::vector<int64_t> sizes) {
+  std::vector<std::vector<float>> buffers;
+  std::vector<absl::Span<std::byte>> spans;
+  for (int64_t size : sizes) {
+    buffers.emplace_back(static_cast<size_t>(size));
+    for (size_t i = 0; i < buffers.back().size(); ++i) {
+      buffers.back()[i] = static_cast<float>((i * 7 + 3) % 11) - 5.0f;
+    }
+  }
+  for (auto& buffer : buffers) {
+    spans.push_back({reinterpret_cast<std::byte*>(buffer.data()), buffer.size() * sizeof(float)});
+  }
+  absl::Status status = Evaluate(sink, spans);
+  EXPECT_TRUE(status.ok()) << status;
+  return buffers[0];
+}
+
+std::string Relu(int64_t n) {
+  return absl::StrCat("kernel @relu(%y: out f32[", n, "], %x: f32[", n, "]) opts=[auto] {\n",
+                      "  %i = range ", n, " loop\n  %v = load %x[%i]\n  %r = max %v, 0.0\n",
+                      "  store %y[%i], %r\n  end %i\n}\n");
+}
+
+std::string Matmul(int64_t m, int64_t n, int64_t k) {
+  return absl::StrCat("kernel @mm(%y: out f32[", m, ", ", n, "], %a: f32[", m, ", ", k,
+                      "], %b: f32[", k, ", ", n, "]) opts=[auto, mulacc] {\n  %i = range ", m,
+                      " loop\n  %j = range ", n, " loop\n  %k = range ", k,
+                      " reduce\n  %v = load %a[%i, %k]\n  %w = load %b[%k, %j]\n",
+                      "  %p = mul %v, %w\n  %s = reduce_add %p, %k\n  store %y[%i, %j], %s\n",
+                      "  end %j\n  end %i\n}\n");
+}
+
+TEST(ChooseActions, ElementwiseLoopsBecomeVectors) {
+  for (int64_t n : {1, 2, 3, 17, 64, 127, 1000, 1023}) {
+    for (const char* cpu : {"x86-64", "haswell", "znver4"}) {
+      Chosen chosen = Choose(Relu(n), cpu);
+      if (n >= 17) {
+        EXPECT_THAT(chosen.text, HasSubstr("opts=[upcast(0, "));
+      }
+      EXPECT_THAT(chosen.text, Not(HasSubstr("auto")));
+      EXPECT_EQ(Results(chosen.after, {n, n}), Results(chosen.before, {n, n})) << chosen.text;
+    }
+  }
+}
+
+TEST(ChooseActions, MatmulsBecomeRegisterTiles) {
+  for (auto [m, n, k] : {std::tuple{1, 16, 3}, {17, 33, 19}, {64, 64, 8}, {5, 7, 1}, {3, 127, 5}}) {
+    Chosen chosen = Choose(Matmul(m, n, k), "znver4");
+    if (m > 1) {
+      EXPECT_THAT(chosen.text, AllOf(HasSubstr("upcast(1, "), HasSubstr("unroll(0, ")));
+    }
+    EXPECT_EQ(Results(chosen.after, {m * n, m * k, k * n}),
+              Results(chosen.before, {m * n, m * k, k * n}))
+        << chosen.text;
+  }
+}
+
+TEST(ChooseActions, KernelsThatDoNotAskStayAsTheyAre) {
+  std::string text = Relu(64);
+  text.replace(text.find("auto"), 4, "mine");
+  Chosen chosen = Choose(text, "znver4");
+  EXPECT_EQ(chosen.after, chosen.before);
+}
+
+}  // namespace
+}  // namespace svod
