@@ -80,6 +80,7 @@ struct Delta {
 struct Version {
   std::vector<size_t> parents;  // smaller numbers; one, or those that an AFTER joins
   std::optional<size_t> delta;  // none where nothing but parents is joined
+  size_t last = 0;              // the newest version with a delta that this one knows; 0: none
 };
 
 // A node's value. Of states `tensor` is the storage's bytes from the state's part on.
@@ -113,8 +114,10 @@ class GraphEvaluator {
   void AddDelta(const UOp* effect, const Value& target, SharedTensor values,
                 std::shared_ptr<Bytes> positions);
   static void Apply(const Delta& delta, std::byte* storage);
-  // The versions with deltas that `heads` know and `base` does not, in order.
-  std::set<size_t> Missing(size_t base, absl::Span<const size_t> heads) const;
+  // The versions with deltas that `heads` know and `base`, if there is one, does not, in order.
+  std::set<size_t> Missing(std::optional<size_t> base, absl::Span<const size_t> heads) const;
+  // What a storage held at first.
+  void Restart(const UOp* storage, Bytes& bytes) const;
   TensorValue ToTensorValue(const SharedTensor& tensor) const;
 
   const Function& graph_;
@@ -136,7 +139,7 @@ class GraphEvaluator {
 void GraphEvaluator::AddDelta(const UOp* effect, const Value& target, SharedTensor values,
                               std::shared_ptr<Bytes> positions) {
   deltas_of_[effect].push_back(deltas_.size());
-  versions_.push_back({{target.version}, deltas_.size()});
+  versions_.push_back({{target.version}, deltas_.size(), versions_.size()});
   deltas_.push_back({effect, target.storage, versions_.size() - 1, target.version,
                      target.tensor.offset, std::move(values), std::move(positions)});
 }
@@ -155,10 +158,21 @@ void GraphEvaluator::Apply(const Delta& delta, std::byte* storage) {
   }
 }
 
+void GraphEvaluator::Restart(const UOp* storage, Bytes& bytes) const {
+  if (storage->op() == Op::kBuffer) {
+    std::fill(bytes.begin(), bytes.end(), std::byte{0});
+  } else {
+    // Given parameters change at the end only.
+    bytes = params_[static_cast<size_t>(storage->arg<ParamArgument>().slot)].bytes;
+  }
+}
+
 // Walks down from the newest version to where everything left is known to the base too, as one
 // looks for the point where two histories part.
-std::set<size_t> GraphEvaluator::Missing(size_t base, absl::Span<const size_t> heads) const {
-  std::map<size_t, bool, std::greater<>> open = {{base, true}};  // version -> the base knows it
+std::set<size_t> GraphEvaluator::Missing(std::optional<size_t> base,
+                                         absl::Span<const size_t> heads) const {
+  std::map<size_t, bool, std::greater<>> open;  // version -> the base knows it
+  if (base.has_value()) open[*base] = true;
   size_t unknown = 0;
   auto visit = [&](size_t version, bool known) {
     auto [it, is_new] = open.try_emplace(version, known);
@@ -331,12 +345,18 @@ absl::Status GraphEvaluator::EvaluateAfter(const UOp* node) {
     if (value.tensor.bytes.use_count() > 1) {
       value.tensor.bytes = std::make_shared<Bytes>(*value.tensor.bytes);
     }
+    if (*missing.begin() < versions_[value.version].last) {
+      // Some of it was overwritten since: memory sees all writes in their order.
+      Restart(storages_[value.storage], *value.tensor.bytes);
+      std::set<size_t> known = Missing(std::nullopt, {value.version});
+      missing.insert(known.begin(), known.end());
+    }
     for (size_t version : missing) {
       Apply(deltas_[*versions_[version].delta], value.tensor.bytes->data());
     }
     if (heads.size() > 1 || versions_[heads[0]].parents[0] != value.version) {
       heads.push_back(value.version);
-      versions_.push_back({heads, std::nullopt});
+      versions_.push_back({heads, std::nullopt, *missing.rbegin()});
       value.version = versions_.size() - 1;
     } else {
       value.version = heads[0];

@@ -19,6 +19,8 @@
 #include "ir/verify.h"
 #include "jit/compile.h"
 #include "plan/prepare.h"
+#include "plan/schedule.h"
+#include "tools/interpret_graph.h"
 
 namespace svod {
 namespace {
@@ -46,52 +48,6 @@ absl::StatusOr<std::string> ReadText(std::istream& in, absl::string_view name) {
   return text;
 }
 
-bool WantsInput(const PlanTensor& parameter) { return parameter.access != Access::kOut; }
-
-std::string TypeOf(const PlanTensor& tensor) { return TypeString(tensor.dtype, tensor.shape); }
-
-// Which parameter each input is for: by name, else the next one without.
-absl::StatusOr<std::vector<const PlanTensor*>> MatchInputs(const ExecutionPlan& plan,
-                                                           const std::vector<NamedTensor>& inputs) {
-  std::vector<const PlanTensor*> wanted;
-  for (const PlanTensor& parameter : plan.parameters()) {
-    if (WantsInput(parameter)) wanted.push_back(&parameter);
-  }
-  auto names = [&] {
-    return absl::StrJoin(wanted, ", ", [](std::string* out, const PlanTensor* parameter) {
-      absl::StrAppend(out, parameter->name, ": ", TypeOf(*parameter));
-    });
-  };
-  std::vector<bool> given(wanted.size(), false);
-  std::vector<const PlanTensor*> matched;
-  for (const NamedTensor& input : inputs) {
-    size_t i = 0;
-    while (i < wanted.size() && (input.name.empty() ? given[i] : wanted[i]->name != input.name)) {
-      ++i;
-    }
-    if (i == wanted.size()) {
-      return absl::InvalidArgumentError(
-          input.name.empty()
-              ? absl::StrCat("inputs, got ", inputs.size(), ", expected ", wanted.size(), " (",
-                             names(), ")")
-              : absl::StrCat("input, got '", input.name, "', expected one of ", names()));
-    }
-    if (given[i]) {
-      return absl::InvalidArgumentError(absl::StrCat("input ", input.name, " is given twice"));
-    }
-    given[i] = true;
-    matched.push_back(wanted[i]);
-  }
-  for (size_t i = 0; i < wanted.size(); ++i) {
-    if (!given[i]) {
-      return absl::InvalidArgumentError(absl::StrCat("input ", wanted[i]->name, ": ",
-                                                     TypeOf(*wanted[i]), " is missing, expected (",
-                                                     names(), ")"));
-    }
-  }
-  return matched;
-}
-
 struct OpNameOf {
   std::string operator()(const PreparedKernel& op) const {
     return std::string(op.ast->arg<FunctionArgument>().name);
@@ -102,18 +58,11 @@ struct OpNameOf {
 };
 
 absl::Status CopyInputs(const ExecutionPlan& plan, const std::vector<NamedTensor>& inputs) {
-  SVOD_ASSIGN_OR_RETURN(std::vector<const PlanTensor*> parameters, MatchInputs(plan, inputs));
+  SVOD_ASSIGN_OR_RETURN(std::vector<const PlanTensor*> parameters,
+                        MatchInputs(plan.parameters(), inputs));
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Tensor& tensor = inputs[i].tensor;
-    const PlanTensor& parameter = *parameters[i];
-    bool same_dtype = tensor.dtype() == parameter.dtype ||
-                      (tensor.dtype() == Scalar::kI64 && parameter.dtype == Scalar::kIndex);
-    if (!same_dtype || tensor.shape() != parameter.shape) {
-      return absl::InvalidArgumentError(absl::StrCat("input ", parameter.name, ": got ",
-                                                     TypeString(tensor.dtype(), tensor.shape()),
-                                                     ", expected ", TypeOf(parameter)));
-    }
-    const Buffer& buffer = plan.buffers()[parameter.buffer_index];
+    const Buffer& buffer = plan.buffers()[parameters[i]->buffer_index];
     SVOD_ASSIGN_OR_RETURN(Buffer part, buffer.View(0, tensor.size_bytes()));
     SVOD_RETURN_IF_ERROR(part.CopyFrom(absl::Span<const std::byte>(tensor.bytes())));
   }
@@ -320,6 +269,9 @@ absl::StatusOr<RunResult> Session::Run(const RunRequest& request) {
 
 absl::StatusOr<RunResult> Session::Interpret(const RunRequest& request) {
   SVOD_ASSIGN_OR_RETURN(const Function* function, Find(request.function));
+  if (!function->is_kernel() && IsTensorGraph(function->root)) {
+    return InterpretTensorGraph(*function, request);
+  }
   RunResult result;
   PrepareOptions options;
   options.variables = request.variables;

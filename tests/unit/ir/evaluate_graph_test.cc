@@ -8,6 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ir/tensor_builder.h"
+#include "ir/text.h"
 #include "tests/unit/ir/tensor_values.h"
 
 namespace svod {
@@ -349,6 +350,37 @@ TEST_F(EvaluateGraphTest, AStateKnowsWhatItsEffectsBuiltUpon) {
   EXPECT_THAT(NumbersOf((*values)[2]), ElementsAre(10, 20, 30));
   EXPECT_THAT(NumbersOf((*values)[3]), ElementsAre(1, 2, 3));
   EXPECT_THAT(NumbersOf(params[0]), ElementsAre(10, 20, 30));
+}
+
+// Memory that was used before: an order alone does not bring back what was there.
+TEST_F(EvaluateGraphTest, AStateIsWhatTheLastOfAllWritesBeforeItLeft) {
+  constexpr absl::string_view kText = R"(
+kernel @one(%y: out i32[1]) { store %y[0], 1 }
+kernel @two(%y: out i32[1]) { store %y[0], 2 }
+kernel @take(%y: out i32[1], %x: i32[1]) {
+  %v = load %x[0]
+  store %y[0], %v
+}
+graph @g(%o: out i32[1]) {
+  %a = buffer i32[1]
+  %c1 = call @one, %a
+  %a1 = after %a, %c1
+  %c2 = call @take, %o, %a1
+  %o1 = after %o, %c2
+  %a2 = after %a, %c2
+  %c3 = call @two, %a2
+  %a3 = after %a, %c3
+  %a4 = after %a3, %a1
+  return %o1, %a4
+}
+)";
+  absl::StatusOr<Module> module = ParseModule(kText, "t.uop", b.shared_context());
+  ASSERT_TRUE(module.ok()) << module.status();
+  params = {TensorOf(Scalar::kI32, {1}, {0})};
+  absl::StatusOr<std::vector<TensorValue>> values = EvaluateGraph(module->functions.back(), params);
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_THAT(NumbersOf((*values)[0]), ElementsAre(1));
+  EXPECT_THAT(NumbersOf((*values)[1]), ElementsAre(2));
 }
 
 TEST_F(EvaluateGraphTest, AssignmentsToOneStateThatMeetAreRefused) {
