@@ -47,6 +47,20 @@ class LoopAnalysis {
     return nullptr;
   }
 
+  // The longest step of a load with the counter of `range`, among loads that do not depend on
+  // `other` [bytes].
+  int64_t FarthestStride(const UOp* range, const UOp* other) {
+    int64_t farthest = 0;
+    for (const UOp* node : order_) {
+      if (node->op() != Op::kLoad || !DependsOn(node, range) || DependsOn(node, other)) continue;
+      const UOp* position = node->source(0)->source(1);
+      int64_t stride = 0;
+      if (position->dtype().is_vector() || !StrideOf(position, range, &stride)) continue;
+      farthest = std::max(farthest, stride * BaseBuffer(node->source(0))->dtype().size_bytes());
+    }
+    return farthest;
+  }
+
   bool DependsOn(const UOp* node, const UOp* range) const {
     const std::vector<const UOp*>& set = ranges_of_.at(node);
     return std::find(set.begin(), set.end(), range) != set.end();
@@ -143,10 +157,10 @@ class Chooser {
       }
     }
     // Vectors first: a loop whose iterations lie side by side has several stores.
-    std::stable_sort(actions_.begin(), actions_.end(),
-                     [](const LoopAction& a, const LoopAction& b) {
-                       return (a.kind == Kind::kUnroll) < (b.kind == Kind::kUnroll);
-                     });
+    auto rank = [](Kind kind) { return kind == Kind::kUnroll ? 1 : kind == Kind::kPack ? 2 : 0; };
+    std::stable_sort(
+        actions_.begin(), actions_.end(),
+        [&](const LoopAction& a, const LoopAction& b) { return rank(a.kind) < rank(b.kind); });
     for (const LoopAction& action : actions_) {
       absl::StatusOr<const UOp*> done = ApplyLoopAction(sink_, action, pass_);
       if (!done.ok()) continue;
@@ -237,7 +251,32 @@ class Chooser {
                    (registers * static_cast<int64_t>(sums.size()));
     most = std::min<int64_t>(most, MinExtent(rows->range));
     if (most < 2) return;
+    // The tile that computes the fewest rows twice at the end, if it still has sums enough to hide
+    // the latency of a multiply-add; of equal ones the largest.
+    constexpr int64_t kMinSums = 8;
+    int64_t extent = MaxExtent(rows->range), best = most;
+    auto computed = [&](int64_t tile) { return (extent + tile - 1) / tile * tile; };
+    for (int64_t tile = most; tile >= 2 && tile * registers >= kMinSums; --tile) {
+      if (computed(tile) < computed(best)) best = tile;
+    }
+    most = best;
     actions_.push_back({Kind::kUnroll, rows->range->arg<AxisArgument>().axis, most});
+    // Rows of the shared operand that lie far apart share cache sets and pages: worth copying when
+    // several tiles use the copy.
+    if (MinExtent(rows->range) >= 2 * most && ReadsFarApart(analysis, sums, *rows)) {
+      actions_.push_back({Kind::kPack, rows->range->arg<AxisArgument>().axis, 1});
+    }
+  }
+
+  bool ReadsFarApart(LoopAnalysis& analysis, const std::vector<const UOp*>& sums,
+                     const LoopUse& rows) {
+    constexpr int64_t kFarBytes = 1024;
+    for (const UOp* sum : sums) {
+      for (const UOp* range : sum->sources().subspan(1)) {
+        if (analysis.FarthestStride(range, rows.range) >= kFarBytes) return true;
+      }
+    }
+    return false;
   }
 
   absl::StatusOr<const UOp*> WithOpts() {

@@ -10,6 +10,7 @@
 #include "absl/strings/strip.h"
 #include "ir/evaluate.h"
 #include "ir/passes/lane_rewriter.h"
+#include "ir/passes/pack_panel.h"
 #include "ir/status_macros.h"
 #include "ir/verify.h"
 
@@ -19,7 +20,7 @@ namespace {
 using Kind = LoopAction::Kind;
 using Replaced = absl::flat_hash_map<const UOp*, const UOp*>;
 
-constexpr const char* kNames[] = {"upcast", "unroll", "group"};
+constexpr const char* kNames[] = {"upcast", "unroll", "group", "pack"};
 constexpr int64_t kMaxUnroll = 64;
 
 bool IsPowerOfTwo(int64_t number) { return number > 0 && (number & (number - 1)) == 0; }
@@ -399,6 +400,7 @@ class Actor {
 }  // namespace
 
 std::string ToString(const LoopAction& action) {
+  if (action.kind == Kind::kPack) return absl::StrCat("pack(", action.axis, ")");
   return absl::StrCat(kNames[static_cast<int>(action.kind)], "(", action.axis, ", ", action.amount,
                       ")");
 }
@@ -408,8 +410,13 @@ absl::StatusOr<LoopAction> ParseLoopAction(absl::string_view text) {
   auto bad = [&] {
     return absl::InvalidArgumentError(absl::StrCat("action, got '", text,
                                                    "', expected one such as 'upcast(0, 16)', "
-                                                   "'unroll(1, 4)' or 'group(2, 64)'"));
+                                                   "'unroll(1, 4)', 'group(2, 64)' or 'pack(1)'"));
   };
+  if (absl::ConsumePrefix(&rest, "pack(") && absl::ConsumeSuffix(&rest, ")")) {
+    LoopAction action{Kind::kPack, 0, 1};
+    if (!absl::SimpleAtoi(rest, &action.axis) || action.axis < 0) return bad();
+    return action;
+  }
   for (Kind kind : {Kind::kUpcast, Kind::kUnroll, Kind::kGroup}) {
     rest = text;
     if (!absl::ConsumePrefix(&rest, kNames[static_cast<int>(kind)])) continue;
@@ -437,7 +444,9 @@ absl::StatusOr<LoopAction> ParseLoopAction(absl::string_view text) {
 
 absl::StatusOr<const UOp*> ApplyLoopAction(const UOp* sink, const LoopAction& action,
                                            PassContext& context) {
-  SVOD_ASSIGN_OR_RETURN(const UOp* result, Actor(sink, action, context).Run());
+  SVOD_ASSIGN_OR_RETURN(const UOp* result, action.kind == Kind::kPack
+                                               ? PackPanel(sink, action.axis, context)
+                                               : Actor(sink, action, context).Run());
   // Loops that would have to interleave, and accesses whose order is lost, show here.
   Function function;
   function.root = result;

@@ -13,7 +13,8 @@
 
 namespace svod {
 
-// Among a kernel's opts: its loops are as they were written, and whoever compiles it chooses actions.
+// Among a kernel's opts: its loops are as they were written, and whoever compiles it chooses
+// actions.
 inline constexpr absl::string_view kAutoOpt = "auto";
 
 struct LoopAction {
@@ -21,10 +22,11 @@ struct LoopAction {
     kUpcast,  // a loop's counter becomes `amount` lanes of vectors
     kUnroll,  // `amount` iterations of a loop side by side, so that they share what they load
     kGroup,   // a REDUCE's counter becomes `amount` lanes, which are folded in a tree at the end
+    kPack,    // what a loop's iterations share is copied in order, and the loop inside it taken out
   };
   Kind kind = Kind::kUpcast;
   int64_t axis = 0;    // of the RANGE
-  int64_t amount = 1;  // at least 2; upcast and group: a power of two up to kMaxLanes
+  int64_t amount = 1;  // at least 2; upcast and group: a power of two up to kMaxLanes; pack: 1
 
   bool operator==(const LoopAction&) const = default;
 };

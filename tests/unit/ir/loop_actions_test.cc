@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 using Kind = LoopAction::Kind;
 
 TEST(LoopAction, TextComesBack) {
-  for (const char* text : {"upcast(0, 16)", "unroll(3, 5)", "group(12, 64)"}) {
+  for (const char* text : {"upcast(0, 16)", "unroll(3, 5)", "group(12, 64)", "pack(2)"}) {
     auto action = ParseLoopAction(text);
     ASSERT_TRUE(action.ok()) << action.status();
     EXPECT_EQ(ToString(*action), text);

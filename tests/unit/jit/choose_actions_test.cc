@@ -94,6 +94,14 @@ TEST(ChooseActions, MatmulsBecomeRegisterTiles) {
   }
 }
 
+TEST(ChooseActions, RowsFarApartArePacked) {
+  Chosen chosen = Choose(Matmul(40, 272, 9), "znver4");
+  EXPECT_THAT(chosen.text, AllOf(HasSubstr("pack(0)"), HasSubstr("local f32")));
+  EXPECT_EQ(Results(chosen.after, {40 * 272, 40 * 9, 9 * 272}),
+            Results(chosen.before, {40 * 272, 40 * 9, 9 * 272}))
+      << chosen.text;
+}
+
 TEST(ChooseActions, KernelsThatDoNotAskStayAsTheyAre) {
   std::string text = Relu(64);
   text.replace(text.find("auto"), 4, "mine");
