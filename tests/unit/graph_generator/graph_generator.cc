@@ -47,6 +47,10 @@ const UOp* Generator::AnyDimension() {
     return n;
   }
   constexpr int64_t kSizes[] = {1, 1, 2, 2, 3, 3, 4, 5, 7, 8, 13, 16, 17, 31};
+  if (options_.large_sizes && random_.OneIn(2)) {
+    constexpr int64_t kLarge[] = {64, 100, 127, 256, 257, 1000, 1024, 1025, 2049, 5000, 140000};
+    return b_.Index(random_.Of(kLarge));
+  }
   return b_.Index(random_.OneIn(25) ? 0 : random_.Of(kSizes));
 }
 

@@ -26,6 +26,8 @@ struct GraphGeneratorOptions {
   // Off: floats that reductions add or multiply up are whole numbers that stay exact, so that every
   // result is the same bit for bit in whatever order it is folded.
   bool rounded_reductions = true;
+  // Dimensions of hundreds and thousands as well, for what is decided by size: set `max_elements`.
+  bool large_sizes = false;
   int max_ops = 20;
   int64_t max_elements = 2000;  // of one tensor
 };
