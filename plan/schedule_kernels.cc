@@ -15,16 +15,76 @@ const UOp* Scheduler::Make(Op op, DType dtype, absl::Span<const UOp* const> sour
   return context_->Index(0);
 }
 
-int Scheduler::AddLoops(ShapeSpan shape, Region* region, Shape* index) {
+// Where the dimensions of a kernel's result are best cut, as products of the dimensions after a
+// cut, for values that are reduced under another shape: a group normalisation is, per group, over
+// dimensions that the result has merged. Found through elementwise ops from the result on.
+std::vector<int64_t> Scheduler::CutsOf(const UOp* root) {
+  constexpr size_t kMaxVisited = 64;
+  std::vector<int64_t> cuts;
+  absl::StatusOr<ShapeSpan> shape = shapes_.Of(root);
+  if (!shape.ok()) return cuts;
+  std::vector<const UOp*> stack = {root};
+  absl::flat_hash_set<const UOp*> seen;
+  while (!stack.empty() && seen.size() < kMaxVisited) {
+    const UOp* node = stack.back();
+    stack.pop_back();
+    if (!seen.insert(node).second || values_[node].elements != values_[root].elements) continue;
+    if (IsElementwise(node->op()) || node->op() == Op::kContiguous) {
+      for (const UOp* source : node->sources()) stack.push_back(source);
+      continue;
+    }
+    const Value& value = values_[node];
+    if (node->op() != Op::kReshape || !value.has_reduce || value.kind != Kind::kPlain) continue;
+    absl::StatusOr<ShapeSpan> from = shapes_.Of(node->source(0));
+    if (!from.ok()) continue;
+    int64_t after = 1;
+    for (size_t i = from->size(); i-- > 0;) {
+      if (!IsConst((*from)[i]) || __builtin_mul_overflow(after, ConstInt((*from)[i]), &after))
+        break;
+      cuts.push_back(after);
+    }
+  }
+  std::sort(cuts.begin(), cuts.end(), std::greater<>());
+  cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+  return cuts;
+}
+
+// One loop a dimension, or several where a cut lies inside it; `index` gets a coordinate a
+// dimension.
+int Scheduler::AddLoops(ShapeSpan shape, absl::Span<const int64_t> cuts, Region* region,
+                        Shape* index) {
   int scope = -1;
-  for (const UOp* dimension : shape) {
-    if (IsConstInt(dimension, 1)) {
+  auto add = [&](const UOp* extent) {
+    region->loops.push_back(NewRange(extent, false));
+    scope = Open(scope, region->loops.back());
+    return region->loops.back();
+  };
+  // Elements after each dimension, as far as they are known.
+  std::vector<int64_t> after(shape.size(), 1);
+  for (size_t i = shape.size(); i-- > 1;) {
+    bool known = IsConst(shape[i]) && after[i] > 0;
+    if (!known || __builtin_mul_overflow(after[i], ConstInt(shape[i]), &after[i - 1])) {
+      after[i - 1] = 0;
+    }
+  }
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (IsConstInt(shape[i], 1)) {
       index->push_back(context_->Index(0));
       continue;
     }
-    region->loops.push_back(NewRange(dimension, false));
-    index->push_back(region->loops.back());
-    scope = Open(scope, region->loops.back());
+    const UOp* coordinate = nullptr;
+    int64_t left = IsConst(shape[i]) && after[i] > 0 ? ConstInt(shape[i]) : 0;
+    for (int64_t cut : cuts) {
+      if (left == 0 || cut % after[i] != 0) continue;
+      int64_t inner = cut / after[i];  // elements of this dimension after the cut
+      if (inner <= 1 || inner >= left || left % inner != 0) continue;
+      const UOp* outer = add(context_->Index(left / inner));
+      const UOp* scaled = dims_.Mul(outer, context_->Index(inner));
+      coordinate = coordinate == nullptr ? scaled : dims_.Add(coordinate, scaled);
+      left = inner;
+    }
+    const UOp* last = add(left == 0 ? shape[i] : context_->Index(left));
+    index->push_back(coordinate == nullptr ? last : dims_.Add(coordinate, last));
   }
   return scope;
 }
@@ -39,14 +99,15 @@ absl::Status Scheduler::AddKernel(const UOp* node) {
   SVOD_ASSIGN_OR_RETURN(ShapeSpan shape, shapes_.Of(node));
   Region region;
   Shape index;
-  int scope = AddLoops(shape, &region, &index);
+  int scope = AddLoops(shape, CutsOf(node), &region, &index);
+  region.target = {index, nullptr};
   if (is_scatter) {
     SVOD_ASSIGN_OR_RETURN(region.value, Ask(node->source(0), number, {index, nullptr}, scope));
     kernels_[number].regions.push_back(std::move(region));
     SVOD_ASSIGN_OR_RETURN(ShapeSpan updates, shapes_.Of(node->source(2)));
     Region second;
     Shape at;
-    scope = AddLoops(updates, &second, &at);
+    scope = AddLoops(updates, {}, &second, &at);
     SVOD_ASSIGN_OR_RETURN(second.positions, Ask(node->source(1), number, {at, nullptr}, scope));
     SVOD_ASSIGN_OR_RETURN(second.value, Ask(node->source(2), number, {at, nullptr}, scope));
     kernels_[number].regions.push_back(std::move(second));
@@ -78,7 +139,7 @@ absl::Status Scheduler::AddAssign(const UOp* assign) {
   SVOD_ASSIGN_OR_RETURN(ShapeSpan value, shapes_.Of(assign->source(1)));
   Region region;
   Shape index;
-  int scope = AddLoops(target, &region, &index);
+  int scope = AddLoops(target, {}, &region, &index);
   SVOD_ASSIGN_OR_RETURN(
       region.value, Ask(assign->source(1), number, {map_.Broadcast(index, value), nullptr}, scope));
   region.target = {std::move(index), nullptr};
@@ -344,13 +405,6 @@ absl::Status Scheduler::BuildKernel(int number) {
   if (is_assign) {
     for (const UOp* x = root->source(0); x != base; x = x->source(0)) {
       SVOD_ASSIGN_OR_RETURN(target, map_.Through(x, target.index));
-    }
-  } else {
-    // The loops' own counters, in the order of the dimensions.
-    size_t next = 0;
-    for (const UOp* dimension : shape) {
-      target.index.push_back(IsConstInt(dimension, 1) ? context_->Index(0)
-                                                      : kernel.regions[0].loops[next++]);
     }
   }
   SVOD_ASSIGN_OR_RETURN(const UOp* value, BuildRequest(kernel.regions[0].value));

@@ -159,7 +159,8 @@ class Scheduler {
   // --- schedule_kernels.cc
   absl::Status AddAssign(const UOp* assign);
   absl::Status AddKernel(const UOp* value);
-  int AddLoops(ShapeSpan shape, Region* region, Shape* index);
+  std::vector<int64_t> CutsOf(const UOp* root);
+  int AddLoops(ShapeSpan shape, absl::Span<const int64_t> cuts, Region* region, Shape* index);
   absl::Status BuildKernel(int kernel);
   absl::StatusOr<const UOp*> BuildRequest(int request);
   absl::Status BuildElement(Request& request);

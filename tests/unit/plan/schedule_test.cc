@@ -176,6 +176,20 @@ TEST_F(ScheduleTest, LayernormIsOneKernel) {
   EXPECT_EQ(Check({y}, {Iota(Scalar::kF32, {6, 37})}, 1e-6), 1);
 }
 
+TEST_F(ScheduleTest, GroupnormIsOneKernel) {
+  const UOp* x = b_.Param("x", Scalar::kF32, {2, 6, 5, 7});
+  const UOp* gamma = b_.Param("gamma", Scalar::kF32, {6, 1, 1});
+  const UOp* groups = b_.Reshape(x, {2, 3, 70});
+  const UOp* n = b_.Like(x, 70);
+  const UOp* mean = b_.Make(Op::kFdiv, {b_.ReduceAxis(ReduceKind::kAdd, groups, {-1}, true), n});
+  const UOp* d = b_.Sub(groups, mean);
+  const UOp* var =
+      b_.Make(Op::kFdiv, {b_.ReduceAxis(ReduceKind::kAdd, b_.Mul(d, d), {-1}, true), n});
+  const UOp* y = b_.Make(Op::kFdiv, {d, b_.Make(Op::kSqrt, {b_.Add(var, b_.Like(x, 1e-5))})});
+  y = b_.Mul(b_.Reshape(y, {2, 6, 5, 7}), gamma);
+  EXPECT_EQ(Check({y}, {Iota(Scalar::kF32, {2, 6, 5, 7}), Iota(Scalar::kF32, {6, 1, 1})}, 1e-6), 1);
+}
+
 TEST_F(ScheduleTest, ReshapesOfResultsAreViews) {
   const UOp* x = b_.Param("x", Scalar::kF32, {6, 4});
   EXPECT_EQ(Check({b_.Reshape(x, {3, -1})}, {Iota(Scalar::kF32, {6, 4})}), 0);
