@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -45,6 +46,9 @@ class OperatorCall {
   absl::Span<const UOp* const> operands() const { return operands_; }
   // Operand i; null when fewer were given.
   const UOp* operand(size_t i) const { return i < operands_.size() ? operands_[i] : nullptr; }
+  const std::vector<std::pair<std::string, AttributeValue>>& attributes() const {
+    return attributes_;
+  }
   bool Has(absl::string_view name) const { return Find(name) != nullptr; }
   // The attribute's value; T{} when it was neither given nor has a default.
   template <typename T>
@@ -65,8 +69,9 @@ class OperatorCall {
 };
 
 struct OperatorInfo {
-  const char* name;      // as text writes it: "softmax"
-  const char* operands;  // "x, w, b?": those with '?' may be left out, "x..." stands for one or more
+  const char* name;  // as text writes it: "softmax"
+  const char*
+      operands;  // "x, w, b?": those with '?' may be left out, "x..." stands for one or more
   std::vector<AttributeInfo> attributes;
   const char* results;  // "y", or "values, positions"
   const char* shapes;   // "x [..., K], y [..., K]": how shapes and dtypes follow
