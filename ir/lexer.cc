@@ -25,8 +25,6 @@ bool IsFunctionNameChar(char c) { return IsValueNameChar(c) || c == '-'; }
 std::string Describe(const Token& token) {
   if (token.kind == Token::Kind::kEnd) return "end of text";
   if (token.kind == Token::Kind::kNewline) return token.symbol == ';' ? "';'" : "end of line";
-  if (token.kind == Token::Kind::kSymbol)
-    return absl::StrCat("'", std::string(1, token.symbol), "'");
   absl::string_view sigil = token.kind == Token::Kind::kValue      ? "%"
                             : token.kind == Token::Kind::kFunction ? "@"
                                                                    : "";
@@ -117,14 +115,17 @@ Token Lexer::Next() {
     }
     return Make(c == '%' ? Token::Kind::kValue : Token::Kind::kFunction, begin, 1);
   }
-  if (absl::ascii_isdigit(c) || c == '-') return ReadNumber(begin);
+  if (absl::ascii_isdigit(c) || c == '-') return ReadNumber(begin);  // or a minus
   if (absl::ascii_isalpha(c) || c == '_') {
     while (at_ < text_.size() && IsWordChar(text_[at_])) ++at_;
     return Make(Token::Kind::kWord, begin);
   }
   if (c == '"') return ReadString(begin);
-  if (c == ';' || absl::string_view(",:=()[]{}").find(c) != absl::string_view::npos) {
-    ++at_;
+  constexpr absl::string_view kSymbols = ",:=()[]{}+*/<>";
+  bool is_comparison = absl::string_view("<>=!").find(c) != absl::string_view::npos &&
+                       at_ + 1 < text_.size() && text_[at_ + 1] == '=';
+  if (c == ';' || is_comparison || kSymbols.find(c) != absl::string_view::npos) {
+    at_ += is_comparison ? 2 : 1;
     Token token = Make(c == ';' ? Token::Kind::kNewline : Token::Kind::kSymbol, begin);
     token.symbol = c;
     return token;
@@ -145,8 +146,13 @@ Token Lexer::ReadNumber(size_t begin) {
   if (at_ < text_.size() && absl::ascii_isalpha(text_[at_])) {  // -inf
     while (at_ < text_.size() && IsWordChar(text_[at_])) ++at_;
     if (text_.substr(begin, at_ - begin) == "-inf") return Make(Token::Kind::kNumber, begin);
-    return Fail(begin, absl::StrCat("number, got '", text_.substr(begin, at_ - begin),
-                                    "', expected digits or -inf"));
+    at_ = begin + 1;
+  }
+  if (at_ == begin + 1 &&
+      (at_ >= text_.size() || !(absl::ascii_isdigit(text_[at_]) || text_[at_] == '.'))) {
+    Token minus = Make(Token::Kind::kSymbol, begin);
+    minus.symbol = '-';
+    return minus;
   }
   // Everything that looks like part of the number belongs to it, so that '1.2.3' is one error.
   while (at_ < text_.size()) {
@@ -156,8 +162,6 @@ Token Lexer::ReadNumber(size_t begin) {
     if (!IsWordChar(c) && !is_sign) break;
     ++at_;
   }
-  absl::string_view number = text_.substr(begin, at_ - begin);
-  if (number == "-") return Fail(begin, "number, got '-', expected digits after it");
   return Make(Token::Kind::kNumber, begin);
 }
 

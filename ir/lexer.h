@@ -20,18 +20,19 @@ struct Token {
     kFunction,  // @name; the text of the token is without '@'
     kNumber,    // 12, -3.5e-7, 0x7fc00001, -inf
     kString,    // "..."; the text of the token is with its quotes
-    kSymbol,    // one of , : = ( ) [ ] { }
+    kSymbol,    // one of , : = ( ) [ ] { } + - * / < > <= >= == !=
     kError,     // Lexer::error() says what is wrong here
   };
   Kind kind = Kind::kEnd;
-  char symbol = 0;      // of kSymbol; ';' for a kNewline that is one
+  char symbol = 0;      // the first character of kSymbol; ';' for a kNewline that is one
   uint32_t offset = 0;  // of the first byte, sigils included
   uint32_t size = 0;    // [bytes], sigils included
   int line = 1;
   int column = 1;  // in code points
   absl::string_view text;
 
-  bool Is(char c) const { return kind == Kind::kSymbol && symbol == c; }
+  // Whether it is the symbol of that one character.
+  bool Is(char c) const { return kind == Kind::kSymbol && symbol == c && size == 1; }
   bool IsWord(absl::string_view word) const { return kind == Kind::kWord && text == word; }
 };
 

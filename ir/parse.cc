@@ -119,8 +119,11 @@ bool Parser::ParseFunction(bool is_kernel) {
   graph_uses_.clear();
   num_params_ = num_buffers_ = 0;
   root_.reset();
+  block_ = Block::kHeader;
+  depth_ = 0;
   if (!ParseHeader() || !ParseOpts()) return false;
   SkipNewlines();
+  block_ = is_kernel ? Block::kKernel : Block::kGraph;
   if (!Expect('{', "before the body") || !ParseBody()) return false;
   return FinishFunction(label, name);
 }
@@ -136,9 +139,9 @@ bool Parser::ParseHeader() {
     Advance();
     if (token_.Is('=')) {
       statement_ = Statement();
-      statement_.name = name;
+      statement_.names.push_back(name);
       Advance();
-      if (!ParseStatement(Block::kHeader)) return false;
+      if (!ParseStatement()) return false;
       if (token_.kind != Token::Kind::kNewline) return FailExpected("';' after a statement");
       SkipNewlines();
       continue;
@@ -246,12 +249,16 @@ bool Parser::ParseBody() {
        SkipNewlines()) {
     if (root_.has_value()) return FailExpected("'}' after the last line of the block");
     statement_ = Statement();
-    if (token_.kind == Token::Kind::kValue) {
-      statement_.name = token_;
+    while (token_.kind == Token::Kind::kValue) {
+      statement_.names.push_back(token_);
       Advance();
-      if (!Expect('=', "after the name of a value")) return false;
+      if (!in_graph() || !token_.Is(',')) break;
+      Advance();
+      SkipNewlines();
+      if (token_.kind != Token::Kind::kValue) return FailExpected("the name of a value");
     }
-    if (!ParseStatement(builder_ != nullptr ? Block::kKernel : Block::kGraph)) return false;
+    if (!statement_.names.empty() && !Expect('=', "after the name of a value")) return false;
+    if (!ParseStatement()) return false;
   }
   return Expect('}', "at the end of the block");
 }
@@ -310,6 +317,21 @@ bool Parser::Define(const Token& name, const UOp* node) {
   return true;
 }
 
+void Parser::NotePlace(const UOp* node, const Token& place) {
+  function_.notes.try_emplace(node, NodeNote{"", place.line, place.column});
+}
+
+void Parser::NotePlaces(const UOp* node, size_t first_id, const Token& place) {
+  std::vector<const UOp*> stack = {node};
+  while (!stack.empty()) {
+    const UOp* next = stack.back();
+    stack.pop_back();
+    if (next->id() < first_id) continue;
+    if (!function_.notes.try_emplace(next, NodeNote{"", place.line, place.column}).second) continue;
+    stack.insert(stack.end(), next->sources().begin(), next->sources().end());
+  }
+}
+
 const UOp* Parser::TakeBuilderError() {
   if (!error_.ok()) return nullptr;
   absl::string_view message = builder_->status().message();
@@ -329,7 +351,7 @@ const UOp* Parser::TakeBuilderError() {
 const UOp* Parser::FailAt(const UOp* culprit, absl::string_view message) {
   if (!error_.ok()) return nullptr;
   auto note = function_.notes.find(culprit);
-  if (culprit == nullptr || note == function_.notes.end()) {
+  if (culprit == nullptr || note == function_.notes.end() || note->second.line == 0) {
     return FailNode(statement_.op_token, message);
   }
   // The place of an earlier statement: read up to it once more.

@@ -11,20 +11,45 @@ namespace svod {
 
 // Gives a literal its node.
 bool Parser::Resolve(Operand* operand, std::optional<DType> expected) {
-  if (operand->kind == Operand::Kind::kKernel || operand->kind == Operand::Kind::kList) {
+  if (operand->kind == Operand::Kind::kKernel || operand->kind == Operand::Kind::kList ||
+      operand->kind == Operand::Kind::kWord) {
     return Fail(operand->token,
                 absl::StrCat("got ", Describe(operand->token), ", expected a value"));
   }
   if (operand->node != nullptr) return true;
   std::optional<DType> dtype = operand->dtype.has_value() ? operand->dtype : expected;
   if (!dtype.has_value()) {
-    return Fail(operand->token, absl::StrCat("literal ", Describe(operand->token),
-                                             " has no type, expected it as in '1:i32'"));
+    const Token& literal = operand->steps.empty() ? operand->token : operand->steps[0].token;
+    return Fail(literal, absl::StrCat("literal ", Describe(literal),
+                                      " has no type, expected it as in '1:i32'"));
   }
+  if (!operand->steps.empty()) return ResolveSteps(operand, *dtype);
   absl::StatusOr<uint64_t> bits = ParseLiteral(operand->token.text, dtype->scalar);
   if (!bits.ok()) return Fail(operand->token, bits.status().message());
   operand->node = context_->Bits(*dtype, *bits);
   operand->dtype = *dtype;
+  return true;
+}
+
+bool Parser::ResolveSteps(Operand* operand, DType dtype) {
+  std::vector<const UOp*> stack;
+  for (const LiteralStep& step : operand->steps) {
+    if (!step.op.has_value()) {
+      absl::StatusOr<uint64_t> bits = ParseLiteral(step.token.text, dtype.scalar);
+      if (!bits.ok()) return Fail(step.token, bits.status().message());
+      stack.push_back(context_->Bits(dtype, *bits));
+      continue;
+    }
+    size_t num_sources = static_cast<size_t>(InfoOf(*step.op).min_sources);
+    absl::StatusOr<const UOp*> node =
+        context_->Make(*step.op, absl::MakeConstSpan(stack).subspan(stack.size() - num_sources));
+    if (!node.ok()) return Fail(step.token, node.status().message());
+    NotePlace(*node, step.token);
+    stack.resize(stack.size() - num_sources);
+    stack.push_back(*node);
+  }
+  operand->node = dtype == Scalar::kIndex ? tensors_.dims().Normalize(stack.back()) : stack.back();
+  operand->dtype = dtype;
   return true;
 }
 
@@ -36,9 +61,8 @@ bool Parser::ResolveOperands(std::optional<DType> type) {
   std::vector<std::optional<DType>> known;
   for (const Operand& operand : operands) known.push_back(operand.dtype);
   for (size_t i = 0; i < operands.size(); ++i) {
-    if (!Resolve(&operands[i], ExpectedDType(statement_.op, i, known, type.value_or(DType())))) {
-      return false;
-    }
+    std::optional<DType> expected = ExpectedDType(statement_.op, i, known, type.value_or(DType()));
+    if (!Resolve(&operands[i], expected)) return false;
   }
   return true;
 }
@@ -83,7 +107,8 @@ bool Parser::HasFlag(absl::string_view name) const {
 }
 
 bool Parser::IntegerOf(const Operand& operand, int64_t min, int64_t* value) {
-  if (operand.kind != Operand::Kind::kLiteral || operand.dtype.has_value()) {
+  if (operand.kind != Operand::Kind::kLiteral || operand.dtype.has_value() ||
+      !operand.steps.empty()) {
     return Fail(operand.token,
                 absl::StrCat("got ", Describe(operand.token), ", expected a plain integer"));
   }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -8,11 +9,6 @@
 
 namespace svod {
 namespace {
-
-bool IsLiteralWord(const Token& token) {
-  return token.IsWord("true") || token.IsWord("false") || token.IsWord("inf") ||
-         token.IsWord("nan");
-}
 
 // Levenshtein distance, for names of a few letters.
 size_t Distance(absl::string_view a, absl::string_view b) {
@@ -31,7 +27,7 @@ size_t Distance(absl::string_view a, absl::string_view b) {
 }
 
 // " (did you mean 'mul'?)", or nothing if no op is spelled nearly so.
-std::string Suggestion(absl::string_view word) {
+std::string Suggestion(absl::string_view word, bool in_graph) {
   constexpr size_t kMaxWord = 32;
   if (word.size() > kMaxWord) return "";
   std::string best;
@@ -52,45 +48,81 @@ std::string Suggestion(absl::string_view word) {
   for (int kind = 1; kind <= static_cast<int>(ScatterKind::kMin); ++kind) {
     consider(absl::StrCat("scatter_", ToString(static_cast<ScatterKind>(kind))));
   }
+  if (in_graph) {
+    for (const OperatorInfo& info : Operators()) consider(info.name);
+  }
   return best.empty() ? "" : absl::StrCat(" (did you mean '", best, "'?)");
+}
+
+// ", expected axis or keep": what an operator takes by name.
+std::string AttributeNames(const OperatorInfo& info) {
+  std::string names = info.attributes.empty() ? ", expected none" : "";
+  for (const AttributeInfo& attribute : info.attributes) {
+    bool is_last = &attribute == &info.attributes.back();
+    absl::StrAppend(&names,
+                    names.empty() ? ", expected "
+                    : is_last     ? " or "
+                                  : ", ",
+                    attribute.name);
+  }
+  return names;
 }
 
 }  // namespace
 
 // --- Reading ----------------------------------------------------------------------------------
 
-bool Parser::ParseStatement(Block block) {
-  if (token_.kind != Token::Kind::kWord) return FailExpected("an op");
-  if (token_.text == "sink" || token_.text == "return") {
+bool Parser::ParseStatement() {
+  if (!is_line_ && (token_.IsWord("sink") || token_.IsWord("return"))) {
     Token word = token_;
     Advance();
-    bool fits = block == (word.text == "sink" ? Block::kKernel : Block::kGraph);
-    if (!fits || statement_.name.has_value()) {
+    bool fits = block_ == (word.text == "sink" ? Block::kKernel : Block::kGraph);
+    if (!fits || !statement_.names.empty()) {
       return Fail(word, absl::StrCat("got ", Describe(word), ", expected ",
-                                     block == Block::kGraph    ? "'return'"
-                                     : block == Block::kKernel ? "'sink'"
-                                                               : "an op",
+                                     block_ == Block::kGraph    ? "'return'"
+                                     : block_ == Block::kKernel ? "'sink'"
+                                                                : "an op",
                                      fits ? " without a name" : ""));
     }
     return ParseRoot(word);
   }
-  if (!ParseOp(block) || !ParseParts() || !CheckParts()) return false;
+  if (in_graph() && IsExpressionAhead()) return ParseExpressionStatement();
+  if (token_.kind != Token::Kind::kWord) return FailExpected("an op");
+  if (!ParseOp() || !ParseParts(0) || !CheckParts()) return false;
+  if (statement_.composite != nullptr) return BuildOperatorCall() && FinishStatement(results_);
   const UOp* node = BuildStatement();
-  if (node == nullptr) return false;
-  bool has_value = !node->dtype().is_void();
-  if (has_value && !statement_.name.has_value()) {
+  return node != nullptr && FinishStatement({node});
+}
+
+bool Parser::FinishStatement(std::vector<const UOp*> results) {
+  const std::vector<Token>& names = statement_.names;
+  bool has_value = results.size() != 1 || !results[0]->dtype().is_void();
+  results_ = results;
+  if (has_value && names.empty() && is_line_) return true;
+  if (has_value && names.empty()) {
     return Fail(statement_.op_token, absl::StrCat(statement_.op_token.text,
                                                   ": its value has no name, expected '%name = ",
                                                   statement_.op_token.text, " ...'"));
   }
-  const Token& place = statement_.name.has_value() ? *statement_.name : statement_.op_token;
-  if (block == Block::kGraph && IsEffect(node->op())) graph_uses_.push_back({node, place});
-  if (statement_.name.has_value()) return Define(*statement_.name, node);
-  function_.notes.try_emplace(node, NodeNote{"", place.line, place.column});
+  if (!names.empty() && names.size() != results.size()) {
+    return Fail(names.back(),
+                absl::StrCat("number of names, got ", names.size(), ", expected ", results.size(),
+                             " for what ", statement_.op_token.text, " gives"));
+  }
+  if (is_line_) return true;
+  for (size_t i = 0; i < results.size(); ++i) {
+    const Token& place = names.empty() ? statement_.op_token : names[i];
+    if (in_graph() && IsEffect(results[i]->op())) graph_uses_.push_back({results[i], place});
+    if (names.empty()) {
+      NotePlace(results[i], place);
+    } else if (!Define(place, results[i])) {
+      return false;
+    }
+  }
   return true;
 }
 
-bool Parser::ParseOp(Block block) {
+bool Parser::ParseOp() {
   statement_.op_token = token_;
   absl::string_view word = token_.text;
   std::optional<Op> op;
@@ -98,7 +130,7 @@ bool Parser::ParseOp(Block block) {
     for (int kind = 0; kind <= static_cast<int>(ReduceKind::kOr); ++kind) {
       statement_.reduce = static_cast<ReduceKind>(kind);
       if (word == ToString(statement_.reduce)) {
-        op = block == Block::kGraph ? Op::kReduceAxis : Op::kReduce;
+        op = in_graph() ? Op::kReduceAxis : Op::kReduce;
         break;
       }
     }
@@ -113,24 +145,32 @@ bool Parser::ParseOp(Block block) {
   } else if (word != "reduce") {
     op = FindOp(word);
   }
-  if (!op.has_value()) {
-    return Fail(token_, absl::StrCat("unknown op ", Describe(token_), Suggestion(token_.text)));
+  std::string reason = op.has_value() ? WhyNotIn(block_, *op) : "";
+  if (!op.has_value() || !reason.empty()) {
+    if (block_ == Block::kGraph) statement_.composite = FindOperator(token_.text);
+    if (statement_.composite == nullptr) {
+      return Fail(token_, op.has_value() ? reason
+                                         : absl::StrCat("unknown op ", Describe(token_),
+                                                        Suggestion(token_.text, in_graph())));
+    }
+  } else {
+    statement_.op = *op;
   }
-  statement_.op = *op;
-  std::string reason = WhyNotIn(block, *op);
-  if (!reason.empty()) return Fail(token_, reason);
   Advance();
   return error_.ok();
 }
 
-bool Parser::ParseParts() {
-  auto at_end = [&] {
-    return token_.kind == Token::Kind::kNewline || token_.kind == Token::Kind::kEnd ||
-           token_.Is('}') || token_.Is(':');
-  };
-  if (!at_end()) {
+bool Parser::IsAtEndOfLine() const {
+  return token_.kind == Token::Kind::kNewline || token_.kind == Token::Kind::kEnd || token_.Is('}');
+}
+
+bool Parser::ParseParts(char close) {
+  auto at_end = [&] { return close != 0 ? token_.Is(close) : IsAtEndOfLine(); };
+  if (close != 0) SkipNewlines();
+  if (!at_end() && !token_.Is(':')) {
     while (true) {
       if (!ParsePart()) return false;
+      if (close != 0) SkipNewlines();
       if (!token_.Is(',')) break;
       Advance();
       SkipNewlines();
@@ -141,9 +181,10 @@ bool Parser::ParseParts() {
     Advance();
     statement_.type.emplace();
     if (!ParseShape(&*statement_.type)) return false;
+    if (close != 0) SkipNewlines();
   }
-  if (at_end() && !token_.Is(':')) return error_.ok();
-  return FailExpected("',' or the end of the line");
+  if (at_end()) return error_.ok();
+  return FailExpected(close != 0 ? "',' or ')'" : "',' or the end of the line");
 }
 
 bool Parser::ParsePart() {
@@ -157,32 +198,51 @@ bool Parser::ParsePart() {
     if (statement_.list.has_value()) return FailExpected("one list");
     return ParseList(&statement_.list.emplace());
   }
-  if (token_.kind == Token::Kind::kWord && !IsLiteralWord(token_)) {
+  bool is_operand = in_graph() && IsExpressionAhead();
+  if (token_.kind == Token::Kind::kWord && !IsLiteralWord(token_) && !is_operand) {
     Token word = token_;
     Advance();
     if (!error_.ok()) return false;
     if (token_.Is('=')) return ParseAttribute(word);
-    Syntax syntax = SyntaxOf(statement_.op);
-    if (syntax.flags[0] != nullptr && word.text == syntax.flags[0]) {
+    if (IsFlag(word.text)) {
       statement_.flags.push_back(word);
       return true;
     }
-    if (syntax.shape && !statement_.shape.has_value()) {
+    bool takes_shape = statement_.composite == nullptr && SyntaxOf(statement_.op).shape;
+    if (takes_shape && !statement_.shape.has_value()) {
       statement_.shape.emplace();
       return ParseShapeAfter(word, &*statement_.shape);
     }
     return Fail(word, absl::StrCat("got ", Describe(word), ", expected an operand"));
   }
-  statement_.operands.emplace_back();
-  if (!ParseOperand(&statement_.operands.back())) return false;
-  if (token_.kind == Token::Kind::kWord && SyntaxOf(statement_.op).keyword) {
+  Operand operand;
+  may_be_address_ = !in_graph() && statement_.operands.empty();
+  if (!ParseOperand(&operand)) return false;
+  statement_.operands.push_back(std::move(operand));
+  bool takes_keyword = statement_.composite == nullptr && SyntaxOf(statement_.op).keyword;
+  if (token_.kind == Token::Kind::kWord && takes_keyword) {
     statement_.keyword = token_;
     Advance();
   }
   return error_.ok();
 }
 
+// Whether the op or operator takes the word as it stands.
+bool Parser::IsFlag(absl::string_view word) const {
+  if (statement_.composite != nullptr) {
+    const AttributeInfo* info = FindAttributeInfo(word);
+    return info != nullptr && info->kind == AttributeKind::kBool;
+  }
+  const char* flag = SyntaxOf(statement_.op).flags[0];
+  return flag != nullptr && word == flag;
+}
+
 bool Parser::ParseOperand(Operand* operand) {
+  if (in_graph()) return ParseExpression(operand);
+  return ParseSimpleOperand(operand);
+}
+
+bool Parser::ParseSimpleOperand(Operand* operand) {
   if (token_.kind == Token::Kind::kValue) return ParseValueOperand(operand);
   if (token_.kind == Token::Kind::kFunction) {
     auto it = kernels_.find(token_.text);
@@ -199,10 +259,15 @@ bool Parser::ParseOperand(Operand* operand) {
     Advance();
     return error_.ok() && ParseLiteralOperand(literal, operand);
   }
+  if (token_.kind == Token::Kind::kWord && !given_.empty()) {
+    return Fail(token_,
+                absl::StrCat("unknown value ", Describe(token_), ", expected one that is defined"));
+  }
   return FailExpected("an operand");
 }
 
 bool Parser::ParseValueOperand(Operand* operand) {
+  bool may_be_address = std::exchange(may_be_address_, false);
   auto it = values_.find(token_.text);
   if (it == values_.end()) {
     return Fail(token_, absl::StrCat("unknown value ", Describe(token_),
@@ -211,8 +276,10 @@ bool Parser::ParseValueOperand(Operand* operand) {
   *operand = {token_, Operand::Kind::kNode, it->second.node, it->second.node->dtype()};
   Advance();
   if (!error_.ok() || !token_.Is('[')) return error_.ok();
-  bool is_first = statement_.operands.size() == 1 && operand == &statement_.operands.front();
-  if (!is_first) return FailExpected("an address only of the first operand");
+  if (!may_be_address) {
+    return FailExpected(in_graph() ? "no address in a graph"
+                                   : "an address only of the first operand");
+  }
   statement_.address = token_;
   Advance();
   SkipNewlines();
@@ -246,6 +313,7 @@ bool Parser::ParseLiteralOperand(const Token& literal, Operand* operand) {
 
 bool Parser::ParseList(Operand* list) {
   *list = {token_, Operand::Kind::kList, nullptr, std::nullopt};
+  if (!EnterBrackets(token_)) return false;
   Advance();
   SkipNewlines();
   while (error_.ok() && !token_.Is(']')) {
@@ -256,6 +324,7 @@ bool Parser::ParseList(Operand* list) {
     if (!Expect(',', "or ']' in a list")) return false;
     SkipNewlines();
   }
+  LeaveBrackets();
   return Expect(']', "after a list");
 }
 
@@ -266,10 +335,28 @@ bool Parser::ParseAttribute(const Token& name) {
   }
   Attribute attribute;
   attribute.name = name;
-  bool is_list = token_.Is('[') && SyntaxOf(statement_.op).attributes_are_lists;
-  if (!(is_list ? ParseList(&attribute.value) : ParseOperand(&attribute.value))) return false;
+  if (!ParseAttributeValue(name, &attribute.value)) return false;
   statement_.attributes.push_back(std::move(attribute));
   return true;
+}
+
+bool Parser::ParseAttributeValue(const Token& name, Operand* value) {
+  if (!in_graph()) return ParseOperand(value);
+  if (token_.Is('[')) return ParseList(value);
+  if (statement_.composite == nullptr) return ParseOperand(value);
+  const AttributeInfo* info = FindAttributeInfo(name.text);
+  if (info == nullptr) {
+    return Fail(name, absl::StrCat(statement_.op_token.text, " takes no attribute ", Describe(name),
+                                   AttributeNames(*statement_.composite)));
+  }
+  bool is_word = info->kind == AttributeKind::kWord || info->kind == AttributeKind::kDType;
+  if (!is_word) return ParseOperand(value);
+  if (token_.kind != Token::Kind::kWord) {
+    return FailExpected(info->kind == AttributeKind::kDType ? "a type such as f32" : "a word");
+  }
+  *value = {token_, Operand::Kind::kWord, nullptr, std::nullopt};
+  Advance();
+  return error_.ok();
 }
 
 bool Parser::ParseShape(Shape* shape) {
@@ -287,6 +374,7 @@ bool Parser::ParseShapeAfter(const Token& word, Shape* shape) {
   shape->dtype = *dtype;
   if (!token_.Is('[')) return true;
   shape->has_dims = true;
+  if (!EnterBrackets(token_)) return false;
   Advance();
   SkipNewlines();
   while (error_.ok() && !token_.Is(']')) {
@@ -297,13 +385,14 @@ bool Parser::ParseShapeAfter(const Token& word, Shape* shape) {
     if (!Expect(',', "or ']' after a dimension")) return false;
     SkipNewlines();
   }
+  LeaveBrackets();
   return Expect(']', "after the dimensions");
 }
 
 bool Parser::ParseRoot(const Token& word) {
   statement_.op_token = word;
   statement_.op = Op::kSink;
-  if (!ParseParts() || !CheckParts() || !ResolveOperands(std::nullopt)) return false;
+  if (!ParseParts(0) || !CheckParts() || !ResolveOperands(std::nullopt)) return false;
   root_ = OperandNodes();
   return true;
 }
@@ -311,6 +400,7 @@ bool Parser::ParseRoot(const Token& word) {
 // --- Checking ---------------------------------------------------------------------------------
 
 bool Parser::CheckParts() {
+  if (statement_.composite != nullptr) return CheckOperatorParts();
   Syntax syntax = SyntaxOf(statement_.op);
   auto refuse = [&](const Token& token, absl::string_view what) {
     return Fail(token, absl::StrCat(statement_.op_token.text, " takes no ", what));

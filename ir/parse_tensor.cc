@@ -79,7 +79,9 @@ const UOp* Parser::BuildTensorOp() {
   std::vector<const UOp*> sources = OperandNodes();
   if (op == Op::kReduceAxis) return BuildReduceAxis();
   if (op == Op::kReshape || op == Op::kExpand) {
-    if (!ResolveDims(&statement_.list->items, &sources)) return nullptr;
+    bool ok = op == Op::kReshape ? ReshapeDims(sources[0], &sources)
+                                 : ResolveDims(&statement_.list->items, &sources);
+    if (!ok) return nullptr;
     return BuildTensorNode(sources, {});
   }
   if (op == Op::kPad || op == Op::kShrink) {
@@ -116,6 +118,30 @@ const UOp* Parser::BuildTensorOp() {
   return BuildTensorNode(sources, {});
 }
 
+// As NumPy: one -1 stands for what is left.
+bool Parser::ReshapeDims(const UOp* x, std::vector<const UOp*>* sources) {
+  std::optional<size_t> rest;
+  svod::Shape given;
+  for (Operand& item : statement_.list->items) {
+    bool is_rest = item.kind == Operand::Kind::kLiteral && item.token.text == "-1";
+    if (is_rest && rest.has_value()) return Fail(item.token, "got -1 twice, expected it once");
+    if (!is_rest && !Resolve(&item, DType(Scalar::kIndex))) return false;
+    if (is_rest) rest = sources->size();
+    if (!is_rest) given.push_back(item.node);
+    sources->push_back(item.node);
+  }
+  if (!rest.has_value()) return true;
+  ShapeSpan from = tensors_.ShapeOf(x);
+  if (!tensors_.ok()) return Fail(statement_.operands[0].token, tensors_.Take().message());
+  Dims& dims = tensors_.dims();
+  const UOp* wanted = dims.Floordiv(dims.Product(from), dims.Product(given));
+  if (wanted == nullptr) {
+    return Fail(statement_.list->token, "dimensions, expected index expressions");
+  }
+  (*sources)[*rest] = wanted;
+  return true;
+}
+
 // Without `keep` the axes are dropped by a reshape of its own.
 const UOp* Parser::BuildReduceAxis() {
   const UOp* x = statement_.operands[0].node;
@@ -129,8 +155,7 @@ const UOp* Parser::BuildReduceAxis() {
   std::sort(axes.begin(), axes.end());
   const UOp* kept = BuildTensorNode({x}, ReduceAxesArgument{statement_.reduce, axes});
   if (kept == nullptr || HasFlag("keep") || axes.empty()) return kept;
-  function_.notes.try_emplace(kept,
-                              NodeNote{"", statement_.op_token.line, statement_.op_token.column});
+  NotePlace(kept, statement_.op_token);
   svod::Shape shape;
   ShapeSpan from = tensors_.ShapeOf(x);
   for (size_t i = 0; i < from.size(); ++i) {

@@ -1,5 +1,6 @@
 // Parser: reads a module; private to parse.cc (blocks), parse_statement.cc (lines), parse_build.cc
-// (their nodes) and parse_tensor.cc (tensors). Included by those only. Must not print.
+// (their nodes), parse_expression.cc (nested ones), parse_tensor.cc (tensors) and parse_operator.cc
+// (composite operators). Included by those only. Must not print.
 #ifndef SVOD_IR_PARSER_H_
 #define SVOD_IR_PARSER_H_
 
@@ -10,11 +11,14 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "ir/kernel_builder.h"
 #include "ir/lexer.h"
+#include "ir/parsed_statement.h"
 #include "ir/program.h"
 #include "ir/syntax.h"
 #include "ir/tensor_builder.h"
+#include "ir/text.h"
 
 namespace svod {
 
@@ -26,45 +30,15 @@ class Parser {
          const Module* known);
 
   absl::StatusOr<Module> Run();
+  // A single line of a graph; parameters have the slots that `slots` says.
+  absl::StatusOr<GraphLine> RunLine(absl::Span<const GivenTensor> given,
+                                    absl::Span<const int64_t> slots);
 
  private:
-  struct Operand {
-    enum class Kind : uint8_t { kNode, kLiteral, kKernel, kList };
-    Token token;
-    Kind kind = Kind::kNode;
-    const UOp* node = nullptr;  // null for literals whose type is not known yet
-    std::optional<DType> dtype;
-    std::vector<Operand> items = {};  // of a list, whose token is its '['
-  };
-  // "f32[64, %n]"
-  struct Shape {
-    Token token;
-    DType dtype;
-    bool has_dims = false;
-    std::vector<Operand> dims;
-  };
-  struct Attribute {
-    Token name;
-    Operand value;
-  };
-  // One line, read by one grammar for all ops; which parts an op has is checked afterwards.
-  struct Statement {
-    std::optional<Token> name;
-    Token op_token;
-    Op op = Op::kConst;
-    ReduceKind reduce = ReduceKind::kAdd;
-    ScatterKind scatter = ScatterKind::kSet;
-    std::optional<Token> string;
-    std::optional<Shape> shape;  // before the operands: reg f32[4]
-    std::vector<Operand> operands;
-    std::optional<Token> address;  // the '[' of %x[...]
-    std::vector<Operand> coordinates;
-    std::optional<Operand> list;   // [0, 2]
-    std::optional<Token> keyword;  // loop, reduce
-    std::vector<Attribute> attributes;
-    std::vector<Token> flags;   // bare words: exact, keep
-    std::optional<Shape> type;  // after ':'
-  };
+  using Operand = ParsedOperand;
+  using Shape = ParsedShape;
+  using Attribute = ParsedAttribute;
+  using Statement = ParsedStatement;
   struct Value {
     const UOp* node;
     int line;
@@ -93,22 +67,48 @@ class Parser {
   bool CheckGraphUse(const UOp* root);
 
   // --- Lines (parse_statement.cc)
-  bool ParseStatement(Block block);
-  bool ParseOp(Block block);
-  bool ParseParts();
+  bool ParseStatement();
+  bool ParseOp();
+  // Parts up to the end of the line or, inside a call, up to its `close`, ')'.
+  bool ParseParts(char close);
   bool ParsePart();
   bool ParseOperand(Operand* operand);
+  bool ParseSimpleOperand(Operand* operand);
   bool ParseLiteralOperand(const Token& literal, Operand* operand);
   bool ParseValueOperand(Operand* operand);
   bool ParseList(Operand* list);
   bool ParseAttribute(const Token& name);
+  bool ParseAttributeValue(const Token& name, Operand* value);
+  bool IsFlag(absl::string_view word) const;
   bool ParseShape(Shape* shape);
   bool ParseShapeAfter(const Token& word, Shape* shape);
   bool CheckParts();
+  bool FinishStatement(std::vector<const UOp*> results);
+  bool IsAtEndOfLine() const;
+
+  // --- Expressions of graphs (parse_expression.cc)
+  bool IsExpressionAhead() const;
+  bool NextIs(char symbol) const;
+  bool ParseExpressionStatement();
+  bool ParseExpression(Operand* value);
+  bool ParseUnary(Operand* value);
+  bool ParseInfix(Operand* value, int min_precedence);
+  bool ParsePrimary(Operand* value);
+  // A call; all its results are in results_.
+  bool ParseCall(Operand* value);
+  bool TakeOneResult(const Token& call, Operand* value);
+  // Whether a word without '%' names a value: in lines of the REPL.
+  bool FindGiven(absl::string_view name) const;
+  bool EnterBrackets(const Token& token);
+  void LeaveBrackets();
+  bool BuildInfix(Op op, const Token& token, Operand left, Operand right, Operand* value);
+  bool Defer(Op op, const Token& token, absl::Span<const Operand> operands, Operand* value);
+  bool BuildNested(Op op, const Token& token, std::vector<Operand> operands, Operand* value);
 
   // --- Their nodes (parse_build.cc)
   bool ResolveOperands(std::optional<DType> type);
   bool Resolve(Operand* operand, std::optional<DType> expected);
+  bool ResolveSteps(Operand* operand, DType dtype);
   bool ResolveDims(std::vector<Operand>* dims, std::vector<const UOp*>* nodes);
   bool CheckElements(const Shape& shape, absl::Span<const UOp* const> dims);
   bool IntegerAttribute(absl::string_view name, int64_t min, int64_t* value);
@@ -131,6 +131,9 @@ class Parser {
   // A failure in the line of an earlier node, or of this line when it has none.
   const UOp* FailAt(const UOp* culprit, absl::string_view message);
   bool Define(const Token& name, const UOp* node);
+  // The place of a node that has none yet, and of those below it that are as new.
+  void NotePlace(const UOp* node, const Token& place);
+  void NotePlaces(const UOp* node, size_t first_id, const Token& place);
 
   std::vector<const UOp*> OperandNodes() const;
 
@@ -139,11 +142,20 @@ class Parser {
   const UOp* BuildReduceAxis();
   const UOp* BuildTensorNode(absl::Span<const UOp* const> sources, const Argument& argument);
   bool DimsAttribute(absl::string_view name, std::vector<const UOp*>* dims);
+  bool ReshapeDims(const UOp* x, std::vector<const UOp*>* sources);
   bool AxisAttribute(const UOp* tensor, int64_t* axis);
   bool AxesAttribute(const UOp* tensor, std::vector<int64_t>* axes);
   bool AxisOf(const Operand& operand, const UOp* tensor, int64_t* axis);
   // The node if what it is made of has shapes that fit; nodes that are no tensors pass.
   const UOp* CheckShape(const UOp* node);
+
+  // --- Composite operators (parse_operator.cc)
+  const AttributeInfo* FindAttributeInfo(absl::string_view name) const;
+  bool CheckOperatorParts();
+  bool BuildOperatorCall();
+  bool ValueOf(const AttributeInfo& info, Operand* operand, AttributeValue* value);
+
+  bool in_graph() const { return builder_ == nullptr; }
 
   Lexer lexer_;
   Token token_;       // the next one
@@ -158,6 +170,7 @@ class Parser {
   // Of the function being read.
   std::unique_ptr<KernelBuilder> builder_;  // null: a graph
   TensorBuilder tensors_;                   // for graphs
+  Block block_ = Block::kHeader;            // where the line stands that is read
   Function function_;
   absl::flat_hash_map<absl::string_view, Value> values_;
   std::vector<std::string> opts_;
@@ -165,6 +178,11 @@ class Parser {
   int64_t num_params_ = 0, num_buffers_ = 0;
   std::optional<std::vector<const UOp*>> root_;  // sources of the last line
   Statement statement_;
+  std::vector<const UOp*> results_;               // of the last operator or call
+  absl::flat_hash_set<absl::string_view> given_;  // what may be named without '%'
+  bool is_line_ = false;                          // a line that stands alone: it defines nothing
+  bool may_be_address_ = false;                   // the operand that is read next
+  int depth_ = 0;                                 // brackets that are open in an expression
 };
 
 }  // namespace svod

@@ -10,8 +10,8 @@ Syntax SyntaxOf(Op op) {
       if (op == Op::kReshape || op == Op::kExpand) {
         return {.list = "the dimensions, such as [64, %n]"};
       }
-      if (op == Op::kPad) return {.attributes = {"low", "high"}, .attributes_are_lists = true};
-      if (op == Op::kShrink) return {.attributes = {"begin", "size"}, .attributes_are_lists = true};
+      if (op == Op::kPad) return {.attributes = {"low", "high"}};
+      if (op == Op::kShrink) return {.attributes = {"begin", "size"}};
       return {};
     case ArgumentKind::kConst:
     case ArgumentKind::kParam:
@@ -20,9 +20,9 @@ Syntax SyntaxOf(Op op) {
       return {};
     case ArgumentKind::kAxes:
       if (op == Op::kGather) return {.attributes = {"axis"}};
-      return {.attributes = {"axes"}, .attributes_are_lists = true};
+      return {.attributes = {"axes"}};
     case ArgumentKind::kReduceAxes:
-      return {.attributes = {"axes"}, .flags = {"keep"}, .attributes_are_lists = true};
+      return {.attributes = {"axes"}, .flags = {"keep"}};
     case ArgumentKind::kScatter:
       return {.attributes = {"axis"}};
     case ArgumentKind::kVariable:

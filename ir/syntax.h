@@ -18,7 +18,6 @@ struct Syntax {
   const char* list = nullptr;      // what the list after the operands is, such as "the lanes, ..."
   const char* attributes[3] = {};  // null: none
   const char* flags[1] = {};       // bare words
-  bool attributes_are_lists = false;
 };
 
 Syntax SyntaxOf(Op op);
