@@ -114,7 +114,7 @@ std::unique_ptr<LineReader> MakeTerminalReader(const std::string& history_file,
 }
 
 std::string LastWord(const std::string& line) {
-  size_t start = line.find_last_of(" \t,(=");
+  size_t start = line.find_last_of(" \t,(=[+*/<>-");
   return start == std::string::npos ? line : line.substr(start + 1);
 }
 

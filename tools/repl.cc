@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "ir/operators/operator_table.h"
 #include "ir/status_macros.h"
 #include "tools/report.h"
 
@@ -25,7 +26,7 @@ struct Repl::ReplCommand {
 
 const std::vector<Repl::ReplCommand>& Repl::Table() {
   static const auto* const kTable = new std::vector<ReplCommand>{
-      {":help", "[:COMMAND]", "lists the commands, or explains one", &Repl::Help},
+      {":help", "[NAME]", "lists the commands, ops and operators, or explains one", &Repl::Help},
       {":load", "FILE", "reads definitions from a file", &Repl::LoadFile},
       {":list", "", "names the functions and tensors of the session", &Repl::List},
       {":ir", "[@FUNCTION]", "prints a function's UOps as written and as compiled",
@@ -53,8 +54,64 @@ const std::vector<Repl::ReplCommand>& Repl::Table() {
 Repl::Repl(std::unique_ptr<Session> session, std::ostream& out, std::ostream& err)
     : session_(std::move(session)), out_(out), err_(err) {}
 
+namespace {
+
+bool IsNameChar(char c) { return absl::ascii_isalnum(c) || c == '_' || c == '.'; }
+
+// The name and the text after '=' of `%x = ...` or `x = ...`; no name where it is no definition.
+std::pair<absl::string_view, absl::string_view> SplitDefinition(absl::string_view text) {
+  size_t equals = text.find('=');
+  if (equals == absl::string_view::npos) return {"", text};
+  absl::string_view name = absl::StripAsciiWhitespace(text.substr(0, equals));
+  absl::ConsumePrefix(&name, "%");
+  return {name, absl::StripAsciiWhitespace(text.substr(equals + 1))};
+}
+
+// Whether what stands after '=' is a tensor as ParseTensor reads it, and no expression:
+// "2x3xf32=...", "f32=1.5", "@x.npy".
+bool IsTensorSpec(absl::string_view spec) {
+  if (absl::StartsWith(spec, "@")) return true;
+  size_t size = 0;
+  while (size < spec.size() && absl::ascii_isdigit(spec[size])) ++size;
+  if (size > 0 && size < spec.size() && spec[size] == 'x') return true;
+  size_t equals = spec.find('=');
+  return equals != absl::string_view::npos && ParseDType(spec.substr(0, equals)).ok();
+}
+
+// What may be called in an expression, in the order of names.
+std::vector<std::string> CallableNames() {
+  std::vector<std::string> names;
+  for (const OpInfo& info : kOpInfos) {
+    Op op = static_cast<Op>(&info - kOpInfos);
+    bool is_tensor_op = info.op_class == OpClass::kTensor && op != Op::kAssign;
+    if (op == Op::kReduceAxis) {
+      for (int kind = 0; kind <= static_cast<int>(ReduceKind::kOr); ++kind) {
+        names.push_back(absl::StrCat("reduce_", ToString(static_cast<ReduceKind>(kind))));
+      }
+    } else if (is_tensor_op || IsElementwise(op)) {
+      names.emplace_back(info.text);
+    }
+  }
+  for (const OperatorInfo& info : Operators()) names.emplace_back(info.name);
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
+}
+
+bool IsDefinition(absl::string_view text) {
+  for (absl::string_view word : {"kernel", "graph"}) {
+    if (absl::StartsWith(text, word) && text.size() > word.size() &&
+        (absl::ascii_isspace(text[word.size()]) || text[word.size()] == '@')) {
+      return true;
+    }
+  }
+  return text == "kernel" || text == "graph";
+}
+
+}  // namespace
+
 bool Repl::IsIncomplete(const std::string& input) {
-  int depth = 0;
+  int depth = 0, num_brackets = 0;
   bool quoted = false, any = false;
   for (size_t i = 0; i < input.size(); ++i) {
     char c = input[i];
@@ -70,11 +127,15 @@ bool Repl::IsIncomplete(const std::string& input) {
       any = true;
     } else if (c == '}') {
       --depth;
+    } else if (c == '(' || c == '[') {
+      ++num_brackets;
+    } else if (c == ')' || c == ']') {
+      --num_brackets;
     }
   }
   absl::string_view start = absl::StripLeadingAsciiWhitespace(input);
-  bool definition = absl::StartsWith(start, "kernel") || absl::StartsWith(start, "graph");
-  return depth > 0 || (definition && !any);
+  if (absl::StartsWith(start, ":")) return false;
+  return depth > 0 || (IsDefinition(start) ? !any : num_brackets > 0);
 }
 
 absl::Status Repl::Run(LineReader& reader) {
@@ -120,33 +181,41 @@ absl::Status Repl::Execute(const std::string& input) {
     return absl::InvalidArgumentError(
         absl::StrCat("command, got '", words[0], "', expected one of ", known));
   }
-  if (text[0] == '%') {
-    absl::string_view name = text.substr(1);
-    size_t equals = name.find('=');
-    if (equals != absl::string_view::npos) {
-      return DefineTensor(absl::StripAsciiWhitespace(name.substr(0, equals)),
-                          absl::StripAsciiWhitespace(name.substr(equals + 1)));
-    }
-    auto it = tensors_.find(std::string(name));
-    if (it == tensors_.end()) {
-      return absl::NotFoundError(absl::StrCat("tensor %", name, " is not defined"));
-    }
+  if (IsDefinition(text) || absl::StartsWith(text, "//")) return session_->Load(input, "<input>");
+  auto [name, spec] = SplitDefinition(text);
+  if (!name.empty() && IsTensorSpec(spec)) return DefineTensor(name, spec);
+  absl::string_view shown = text;
+  bool has_sigil = absl::ConsumePrefix(&shown, "%");
+  auto it = tensors_.find(std::string(shown));
+  if (it != tensors_.end()) {
     out_ << FormatNamed({it->first, it->second});
     return absl::OkStatus();
   }
-  if (absl::StartsWith(text, "kernel") || absl::StartsWith(text, "graph") ||
-      absl::StartsWith(text, "//")) {
-    return session_->Load(input, "<input>");
+  bool is_word = std::all_of(shown.begin(), shown.end(), IsNameChar);
+  if (is_word && has_sigil) {
+    return absl::NotFoundError(absl::StrCat("tensor %", shown, " is not defined"));
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("got '", text.substr(0, text.find('\n')).substr(0, 40),
-                   "', expected a kernel or graph, %name = tensor, or a :command"));
+  if (is_word) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("got '", shown.substr(0, 40),
+                     "', expected a kernel or graph, name = tensor or expression, or a :command"));
+  }
+  return Evaluate(text);
+}
+
+absl::Status Repl::Evaluate(absl::string_view line) {
+  std::vector<NamedTensor> given;
+  for (const auto& [name, tensor] : tensors_) given.push_back({name, tensor});
+  SVOD_ASSIGN_OR_RETURN(RunResult result, session_->RunLine(line, "<input>", given, serial_));
+  for (const NamedTensor& output : result.outputs) {
+    out_ << FormatNamed(output);
+    if (!output.name.empty()) tensors_[output.name] = output.tensor;
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Repl::DefineTensor(absl::string_view name, absl::string_view spec) {
-  bool valid = !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
-    return absl::ascii_isalnum(c) || c == '_' || c == '.';
-  });
+  bool valid = !name.empty() && std::all_of(name.begin(), name.end(), IsNameChar);
   if (!valid) {
     return absl::InvalidArgumentError(
         absl::StrCat("tensor name, got '", name, "', expected letters, digits, '_' and '.'"));
@@ -166,11 +235,45 @@ absl::Status Repl::Help(const std::vector<std::string>& words) {
       return absl::OkStatus();
     }
   }
-  if (words.size() > 1) {
-    return absl::InvalidArgumentError(absl::StrCat("no command '", words[1], "', see :help"));
-  }
-  out_ << "Anything else is a kernel or graph definition, or a tensor: %x = 2x3xf32=iota\n";
+  if (words.size() > 1) return HelpOperator(words[1]);
+  out_
+      << "Anything else is a kernel or graph definition, a tensor such as x = 2x3xf32=iota, or an\n"
+         "expression such as y = relu(x * 2) of + - * / < <= > >= == !=, ops and operators:\n";
+  std::string line = " ";
+  auto show = [&](absl::string_view name) {
+    if (line.size() + name.size() >= 100) {
+      out_ << line << "\n";
+      line = " ";
+    }
+    absl::StrAppend(&line, " ", name);
+  };
+  for (const std::string& name : CallableNames()) show(name);
+  out_ << line << "\n";
   return absl::OkStatus();
+}
+
+absl::Status Repl::HelpOperator(absl::string_view name) {
+  if (const OperatorInfo* info = FindOperator(name)) {
+    out_ << info->name << "(" << info->operands;
+    for (const AttributeInfo& attribute : info->attributes) {
+      bool has_default = attribute.default_text != nullptr && *attribute.default_text != '\0';
+      out_ << (&attribute == info->attributes.data() && *info->operands == '\0' ? "" : ", ")
+           << attribute.name << (has_default ? "=" : "")
+           << (has_default              ? attribute.default_text
+               : attribute.default_text ? "?"
+                                        : "");
+    }
+    out_ << ") gives " << info->results << "\n  " << info->meaning << "\n  " << info->shapes
+         << "\n";
+    return absl::OkStatus();
+  }
+  std::optional<Op> op = FindOp(name);
+  if (op.has_value()) {
+    out_ << name << "\n  " << InfoOf(*op).meaning << "\n";
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("no command, op or operator '", name, "', see :help"));
 }
 
 absl::Status Repl::LoadFile(const std::vector<std::string>& words) {
@@ -349,7 +452,14 @@ std::vector<std::string> Repl::Complete(const std::string& line) const {
   for (const Function& function : session_->module().functions) {
     offer(absl::StrCat("@", function.name()));
   }
-  for (const auto& [name, tensor] : tensors_) offer(absl::StrCat("%", name));
+  for (const auto& [name, tensor] : tensors_) {
+    offer(absl::StrCat("%", name));
+    if (!word.empty()) offer(name);
+  }
+  // Of all the ops only those that begin like the word are of use.
+  if (!word.empty() && line[0] != ':') {
+    for (const std::string& name : CallableNames()) offer(name);
+  }
   return candidates;
 }
 

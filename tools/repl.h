@@ -16,8 +16,10 @@
 namespace svod {
 
 // A line is a definition (`kernel ...` or `graph ...`, which may go on over lines until its braces
-// close), a tensor (`%x = 4xf32=iota`, shown by `%x`) or a command that starts with ':'. A line
-// that fails leaves functions, tensors and settings as they were.
+// close), a tensor (`x = 4xf32=iota`, shown by `x`), an expression on tensors (`y = relu(x * 2)`),
+// which is run and printed and may go on until its brackets close, or a command that starts with
+// ':'. Names of tensors may begin with '%'. A line that fails leaves functions, tensors and
+// settings as they were.
 class Repl {
  public:
   Repl(std::unique_ptr<Session> session, std::ostream& out, std::ostream& err);
@@ -29,16 +31,18 @@ class Repl {
   // One complete input, lines joined by '\n'.
   absl::Status Execute(const std::string& input);
 
-  // True while `input` has more opening braces than closing ones.
+  // True while `input` has more opening brackets than closing ones.
   static bool IsIncomplete(const std::string& input);
 
-  // For Tab: commands, functions and tensors that extend the last word of `line`.
+  // For Tab: commands, functions, tensors, ops and operators that extend the last word of `line`.
   std::vector<std::string> Complete(const std::string& line) const;
 
  private:
   struct ReplCommand;
   static const std::vector<ReplCommand>& Table();
 
+  absl::Status Evaluate(absl::string_view line);
+  absl::Status HelpOperator(absl::string_view name);
   absl::Status DefineTensor(absl::string_view name, absl::string_view spec);
   absl::Status Help(const std::vector<std::string>& words);
   absl::Status LoadFile(const std::vector<std::string>& words);

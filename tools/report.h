@@ -19,7 +19,7 @@ absl::StatusOr<std::vector<std::string>> InputNames(const Function& function);
 // What the directory of compiled kernels holds; after ClearCache nothing.
 absl::StatusOr<std::string> DescribeCache(const std::string& directory);
 absl::StatusOr<std::string> ClearCache(const std::string& directory);
-// "y: f32[2, 3]" and the array below it.
+// "y: f32[2, 3]", or the type alone where there is no name, and the array below it.
 std::string FormatNamed(const NamedTensor& named);
 // Prepare time and the fastest, median and slowest execution.
 std::string FormatTimes(const RunResult& result);

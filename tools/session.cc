@@ -231,13 +231,49 @@ absl::StatusOr<CompileOptions> Session::Compilation() const {
 }
 
 absl::StatusOr<RunResult> Session::Run(const RunRequest& request) {
+  SVOD_ASSIGN_OR_RETURN(const Function* function, Find(request.function));
+  return RunIn(module_, *function, request);
+}
+
+absl::StatusOr<RunResult> Session::RunLine(absl::string_view line, absl::string_view file,
+                                           absl::Span<const NamedTensor> tensors, bool serial) {
+  std::vector<GivenTensor> given;
+  for (const NamedTensor& tensor : tensors) {
+    given.push_back({tensor.name, tensor.tensor.dtype(), tensor.tensor.shape()});
+  }
+  auto context = std::make_shared<Context>();
+  SVOD_ASSIGN_OR_RETURN(GraphLine parsed, ParseGraphLine(line, file, context, given));
+  SVOD_RETURN_IF_ERROR(Verify(parsed.graph));
+  RunRequest request;
+  request.serial = serial;
+  SVOD_ASSIGN_OR_RETURN(std::vector<const UOp*> params, ParamsOf(parsed.graph.root));
+  for (const UOp* param : params) {
+    for (const NamedTensor& tensor : tensors) {
+      if (tensor.name == param->arg<ParamArgument>().name) request.inputs.push_back(tensor);
+    }
+  }
+  SVOD_ASSIGN_OR_RETURN(RunResult result,
+                        RunIn(Module{context, {parsed.graph}}, parsed.graph, request));
+  for (size_t i = 0; i < result.outputs.size(); ++i) {
+    result.outputs[i].name = i < parsed.names.size() ? parsed.names[i] : "";
+  }
+  return result;
+}
+
+absl::StatusOr<RunResult> Session::RunIn(const Module& module, const Function& function,
+                                         const RunRequest& request) {
   if (!target_.is_host) {
     return absl::FailedPreconditionError(
         absl::StrCat("code for CPU ", target_.cpu, " cannot run on this machine"));
   }
-  SVOD_ASSIGN_OR_RETURN(const Function* function, Find(request.function));
   RunResult result;
   int64_t start = NowNs();
+  const Module* program = &module;
+  Schedule schedule;
+  if (IsTensorGraph(function.root)) {
+    SVOD_ASSIGN_OR_RETURN(schedule, ScheduleGraph(function));
+    program = &schedule.module;
+  }
   SVOD_ASSIGN_OR_RETURN(CompileOptions compile, Compilation());
   PrepareOptions options;
   options.task_runner = MakeTbbTaskRunner(executor_.get());
@@ -245,7 +281,7 @@ absl::StatusOr<RunResult> Session::Run(const RunRequest& request) {
   SVOD_ASSIGN_OR_RETURN(
       ExecutionPlan plan,
       Prepare(
-          module_, function->name(),
+          *program, function.name(),
           [&](const UOp* sink) { return cache_->GetOrCompile(sink, compile); }, options));
   result.prepare_ms = static_cast<double>(NowNs() - start) * 1e-6;
   result.schedule = DescribeSchedule(plan);

@@ -76,6 +76,10 @@ class Session {
   absl::StatusOr<RunResult> Run(const RunRequest& request);
   // The same kernels in the reference interpreter, in program order.
   absl::StatusOr<RunResult> Interpret(const RunRequest& request);
+  // Runs one line of a graph on tensors that it may name, `y = relu(x * 2)` (see ParseGraphLine).
+  // Outputs have the names that the line gives, "" for an expression alone.
+  absl::StatusOr<RunResult> RunLine(absl::string_view line, absl::string_view file,
+                                    absl::Span<const NamedTensor> tensors, bool serial);
 
   // The canonical text of a function as it was loaded; for a graph with the kernels that it calls.
   absl::StatusOr<std::string> Written(const Function& function) const;
@@ -94,6 +98,8 @@ class Session {
  private:
   Session() = default;
   absl::StatusOr<CompileOptions> Compilation() const;
+  absl::StatusOr<RunResult> RunIn(const Module& module, const Function& function,
+                                  const RunRequest& request);
 
   SessionSettings settings_;
   Target target_;

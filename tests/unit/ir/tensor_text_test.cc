@@ -6,6 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "ir/operators/operator_table.h"
 #include "ir/tensor_builder.h"
 #include "ir/text.h"
 #include "ir/verify.h"
@@ -156,6 +157,102 @@ TEST(TensorExpression, NestingHasALimitAndLengthHasNone) {
   EXPECT_TRUE(HashOf(absl::StrCat("  %r = ", signs, "%x\n")).ok());
 }
 
+// --- Composite operators ----------------------------------------------------------------------
+
+// What the operator makes of %x when it is built in code.
+template <typename Build>
+void ExpectBuilds(absl::string_view expression, const Build& build) {
+  auto context = std::make_shared<Context>();
+  std::string text =
+      absl::StrCat("graph @g(%x: f32[4, 6], %b: bool[3, 3], %q: f32[1, 2, 3, 4]) {\n",
+                   "  %r = ", expression, "\n  return %r, %x, %b, %q\n}\n");
+  absl::StatusOr<Module> module = ParseModule(text, "t.uop", context);
+  ASSERT_TRUE(module.ok()) << module.status();
+  TensorBuilder builder(context);
+  const UOp* x = builder.Param("x", Scalar::kF32, {4, 6});
+  const UOp* b = builder.Param("b", Scalar::kBool, {3, 3});
+  const UOp* q = builder.Param("q", Scalar::kF32, {1, 2, 3, 4});
+  std::pair<const char*, OperatorCall> call = build(x, b, q);
+  std::vector<const UOp*> results =
+      BuildOperator(builder, *FindOperator(call.first), std::move(call.second));
+  ASSERT_TRUE(builder.ok()) << builder.status();
+  EXPECT_EQ(module->functions[0].root->source(0), results[0]) << expression;
+}
+
+using Attributes = std::vector<std::pair<std::string, AttributeValue>>;
+
+TEST(TensorOperator, CallsTakeAttributesOfEveryKind) {
+  using Call = std::pair<const char*, OperatorCall>;
+  ExpectBuilds("softmax %x, axis=0", [](const UOp* x, const UOp*, const UOp*) {
+    return Call{"softmax", {{x}, {{"axis", int64_t{0}}}}};
+  });
+  ExpectBuilds("elu(%x, alpha=0.5)", [](const UOp* x, const UOp*, const UOp*) {
+    return Call{"elu", {{x}, {{"alpha", 0.5}}}};
+  });
+  for (const char* text : {"sum %x, axes=[0], keep", "sum(%x, axes=0, keep=true)"}) {
+    ExpectBuilds(text, [](const UOp* x, const UOp*, const UOp*) {
+      return Call{"sum", {{x}, {{"axes", std::vector<int64_t>{0}}, {"keep", true}}}};
+    });
+  }
+  ExpectBuilds("sum(%x, dtype=f64, keep=false)", [](const UOp* x, const UOp*, const UOp*) {
+    return Call{"sum", {{x}, {{"dtype", DType(Scalar::kF64)}}}};
+  });
+  ExpectBuilds("pad_mode %x, low=[1, 0], high=1, mode=reflect",
+               [](const UOp* x, const UOp*, const UOp*) {
+                 return Call{"pad_mode",
+                             {{x},
+                              {{"low", std::vector<int64_t>{1, 0}},
+                               {"high", std::vector<int64_t>{1}},
+                               {"mode", std::string("reflect")}}}};
+               });
+  ExpectBuilds("attention(%q, %q, %q, mask=%b, causal)",
+               [](const UOp*, const UOp* b, const UOp* q) {
+                 return Call{"attention", {{q, q, q}, {{"mask", b}, {"causal", true}}}};
+               });
+}
+
+TEST(TensorOperator, SeveralResultsTakeSeveralNames) {
+  for (const char* line : {"top_k %x, count=2", "top_k(%x, count=1 * 0)", "top_k(%x, count=2)"}) {
+    absl::StatusOr<Hash128> hash =
+        HashOf(absl::StrCat("  %v, %k = ", line, "\n  %r = %v * cast(%k : f32)\n"));
+    EXPECT_EQ(hash.ok(), !absl::StrContains(line, "*")) << hash.status();
+  }
+  EXPECT_THAT(ErrorOf("  %r = top_k(%x, count=2)"), HasSubstr("t.uop:2:3: number of names, got 1, "
+                                                              "expected 2 for what top_k gives"));
+  EXPECT_THAT(ErrorOf("  %r = top_k(%x, count=2) + 1"),
+              HasSubstr("t.uop:2:8: top_k: results, got 2, expected one in an expression"));
+  EXPECT_THAT(ErrorOf("  %r = exp(top_k(%x, count=2))"),
+              HasSubstr("t.uop:2:12: top_k: results, got 2, expected one in an expression"));
+}
+
+TEST(TensorOperator, ErrorsNameTheCallAndTheAttribute) {
+  EXPECT_THAT(ErrorOf("  %r = softmax(%x, dim=1)"),
+              HasSubstr("t.uop:2:20: softmax takes no attribute 'dim', expected axis"));
+  EXPECT_THAT(ErrorOf("  %r = softmax %x, axis=1, axis=1"),
+              HasSubstr("t.uop:2:28: attribute 'axis' is given twice"));
+  EXPECT_THAT(ErrorOf("  %r = sum %x, keep, keep=true"), HasSubstr("'keep' is given twice"));
+  EXPECT_THAT(ErrorOf("  %r = softmax(%x, axis=1.5)"), HasSubstr("t.uop:2:25: literal, got '1.5'"));
+  EXPECT_THAT(ErrorOf("  %r = softmax(%x, axis=2)"), HasSubstr("t.uop:2:8: softmax: "));
+  EXPECT_THAT(ErrorOf("  %r = sum(%x, keep=1)"), HasSubstr("t.uop:2:21: got '1', expected true"));
+  EXPECT_THAT(ErrorOf("  %r = sum(%x, dtype=f33)"), HasSubstr("t.uop:2:22: "));
+  EXPECT_THAT(ErrorOf("  %r = elu(%x, alpha=%y)"),
+              HasSubstr("t.uop:2:22: got '%y', expected a plain number"));
+  EXPECT_THAT(ErrorOf("  %r = relu(%x, [0])"), HasSubstr("relu takes no list"));
+  EXPECT_THAT(ErrorOf("  %r = relu(%x, %y)"), HasSubstr("relu: number of operands, got 2"));
+  EXPECT_THAT(ErrorOf("  %r = relu(%x) : f32"), HasSubstr("got ':', expected an operator"));
+  EXPECT_THAT(ErrorOf("  %r = relu %x : f32"), HasSubstr("relu takes no type"));
+  EXPECT_THAT(ErrorOf("  %r = sofmax(%x)"), HasSubstr("(did you mean 'softmax'?)"));
+  EXPECT_THAT(ErrorOf("  %r = %x + matmul(%x, %x)"), HasSubstr("t.uop:2:13: matmul: "));
+}
+
+TEST(TensorOperator, ExpansionsHaveThePlaceOfTheirCall) {
+  absl::StatusOr<Module> module =
+      ParseModule("graph @g(%w: out f32[4]) {\n  %r = softmax(%w)\n  return %r\n}\n", "t.uop",
+                  std::make_shared<Context>());
+  ASSERT_TRUE(module.ok()) << module.status();
+  EXPECT_THAT(std::string(Verify(module->functions[0]).message()), HasSubstr("t.uop:2:8: "));
+}
+
 // --- Lines that stand alone -------------------------------------------------------------------
 
 const std::vector<GivenTensor> kGiven = {
@@ -176,6 +273,16 @@ TEST(GraphLine, NamesMayGoBare) {
   return %y
 }
 )");
+}
+
+TEST(GraphLine, CallsOperators) {
+  auto context = std::make_shared<Context>();
+  absl::StatusOr<GraphLine> line =
+      ParseGraphLine("v, at = top_k a * 2, count=2, largest=false", "in", context, kGiven);
+  ASSERT_TRUE(line.ok()) << line.status();
+  EXPECT_THAT(line->names, ElementsAre("v", "at"));
+  EXPECT_TRUE(Verify(line->graph).ok()) << Verify(line->graph);
+  EXPECT_TRUE(ParseGraphLine("relu(a) + sum(b)", "in", context, kGiven).ok());
 }
 
 TEST(GraphLine, HasTheParametersThatItDependsOn) {

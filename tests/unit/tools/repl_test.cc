@@ -113,6 +113,30 @@ TEST_F(ReplTest, GraphsCallKernelsOfTheSession) {
   EXPECT_THAT(Output(":run @twice 4xf32=iota"), HasSubstr("[ 0.  4.  8. 12.]"));
 }
 
+TEST_F(ReplTest, ExpressionsAreRunAndKept) {
+  EXPECT_EQ(Output("x = 4xf32=-1,0,1,2"), "");
+  EXPECT_EQ(Output("y = relu(x * 2)"), "y: f32[4]\n[0. 0. 2. 4.]\n");
+  EXPECT_EQ(Output("%z = %y + 1"), "z: f32[4]\n[1. 1. 3. 5.]\n");
+  EXPECT_EQ(Output("z"), "z: f32[4]\n[1. 1. 3. 5.]\n");
+  EXPECT_EQ(Output("y = y / 2"), "y: f32[4]\n[0. 0. 1. 2.]\n");
+  EXPECT_EQ(Output("y * (\n  2\n)"), "f32[4]\n[0. 0. 2. 4.]\n");
+  EXPECT_EQ(Output("v, at = top_k(x, count=2)"), "v: f32[2]\n[2. 1.]\nat: i64[2]\n[3 2]\n");
+  EXPECT_THAT(Output(":list"), HasSubstr("%at: i64[2]"));
+  EXPECT_THAT(Error("w = x + nothing"), HasSubstr("<input>:1:9: unknown value 'nothing'"));
+  EXPECT_THAT(Error("w = x + reshape(x, [2, 2])"), HasSubstr("add: shapes, got [4] and [2, 2]"));
+  EXPECT_THAT(Error("w"), HasSubstr("expected a kernel or graph, name = tensor or expression"));
+}
+
+TEST_F(ReplTest, HelpAndCompletionKnowOperators) {
+  EXPECT_THAT(Output(":help"), HasSubstr(" softmax"));
+  EXPECT_THAT(Output(":help softmax"), HasSubstr("softmax(x, axis=-1) gives y\n"));
+  EXPECT_THAT(Output(":help expand"), HasSubstr("expand\n  source 0 repeated"));
+  EXPECT_THAT(Error(":help sofmax"), HasSubstr("no command, op or operator 'sofmax'"));
+  EXPECT_THAT(repl_->Complete("y = softm"), ElementsAre("softmax"));
+  EXPECT_THAT(repl_->Complete("y = 2 * relu(softm"), ElementsAre("softmax"));
+  EXPECT_TRUE(repl_->Complete(":run softm").empty());
+}
+
 TEST_F(ReplTest, StreamStopsAtTheFirstErrorAndNamesItsLine) {
   std::istringstream in(
       absl::StrCat("// a comment\n", kDouble, ":run @double 4xf32=1\n:oops\n:list\n"));
@@ -143,6 +167,10 @@ TEST(ReplInput, GoesOnUntilBracesClose) {
   EXPECT_TRUE(Repl::IsIncomplete("kernel @f() {\n  // }"));
   EXPECT_FALSE(Repl::IsIncomplete("kernel @f() {\n}"));
   EXPECT_FALSE(Repl::IsIncomplete(":run @f"));
+  EXPECT_TRUE(Repl::IsIncomplete("y = relu(x +"));
+  EXPECT_FALSE(Repl::IsIncomplete("y = relu(x +\n1)"));
+  EXPECT_FALSE(Repl::IsIncomplete(":run (x"));
+  EXPECT_FALSE(Repl::IsIncomplete("kernels = 4xf32=1"));
   EXPECT_FALSE(Repl::IsIncomplete("%x = 4xf32=1"));
 }
 
