@@ -342,15 +342,16 @@ bool Parser::ParseAttribute(const Token& name) {
 
 bool Parser::ParseAttributeValue(const Token& name, Operand* value) {
   if (!in_graph()) return ParseOperand(value);
-  if (token_.Is('[')) return ParseList(value);
-  if (statement_.composite == nullptr) return ParseOperand(value);
+  if (statement_.composite == nullptr) {
+    return token_.Is('[') ? ParseList(value) : ParseOperand(value);
+  }
   const AttributeInfo* info = FindAttributeInfo(name.text);
   if (info == nullptr) {
     return Fail(name, absl::StrCat(statement_.op_token.text, " takes no attribute ", Describe(name),
                                    AttributeNames(*statement_.composite)));
   }
   bool is_word = info->kind == AttributeKind::kWord || info->kind == AttributeKind::kDType;
-  if (!is_word) return ParseOperand(value);
+  if (!is_word) return token_.Is('[') ? ParseList(value) : ParseOperand(value);
   if (token_.kind != Token::Kind::kWord) {
     return FailExpected(info->kind == AttributeKind::kDType ? "a type such as f32" : "a word");
   }

@@ -6,6 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "ir/operators/operator_table.h"
 #include "ir/tensor_builder.h"
 #include "ir/text.h"
@@ -237,6 +238,10 @@ TEST(TensorOperator, ErrorsNameTheCallAndTheAttribute) {
   EXPECT_THAT(ErrorOf("  %r = sum(%x, dtype=f33)"), HasSubstr("t.uop:2:22: "));
   EXPECT_THAT(ErrorOf("  %r = elu(%x, alpha=%y)"),
               HasSubstr("t.uop:2:22: got '%y', expected a plain number"));
+  EXPECT_THAT(ErrorOf("  %r = relu(%x, axes=[0])"),
+              HasSubstr("t.uop:2:17: relu takes no attribute 'axes', expected none"));
+  EXPECT_THAT(ErrorOf("  %r = gelu(%x, approximate=[0])"),
+              HasSubstr("t.uop:2:29: got '[', expected a word"));
   EXPECT_THAT(ErrorOf("  %r = relu(%x, [0])"), HasSubstr("relu takes no list"));
   EXPECT_THAT(ErrorOf("  %r = relu(%x, %y)"), HasSubstr("relu: number of operands, got 2"));
   EXPECT_THAT(ErrorOf("  %r = relu(%x) : f32"), HasSubstr("got ':', expected an operator"));
@@ -497,6 +502,13 @@ constexpr absl::string_view kSeeds[] = {
   %b = permute %p1, axes=[1, 0]
   %c = contiguous(reduce_add(%a * %b, axes=[2]))
   return cast(%c : i32), -%c
+})",
+    R"(graph @o(%x: f32[4, 6], %w: f32[6, 3], %q: f32[1, 2, 3, 4], %m: bool[3, 3]) {
+  %y = relu(matmul(%x, %w) + 0.5)
+  %v, %k = top_k %y, count=2, axis=-1, largest=false
+  %p = pad_mode(slice(%x, axis=1, begin=1, end=4), low=[1, 0], high=1, mode=reflect)
+  %a = attention %q, %q, %q, mask=%m, causal
+  return softmax(%y, axis=1), sum(%v, axes=0, dtype=f64), %k, %p, %a, full(shape=[2, 3], value=1)
 })"};
 
 // Programs that are nearly right: characters and spans of the seeds changed, moved and doubled.
@@ -566,6 +578,94 @@ void CheckDamage(int count) {
   }
   EXPECT_GT(accepted, count / 100);
 }
+
+// Calls with operands and attributes that may or may not fit.
+std::string AnyCall(const OperatorInfo& info, std::mt19937& engine) {
+  auto pick = [&](size_t size) {
+    return std::uniform_int_distribution<size_t>(0, size - 1)(engine);
+  };
+  constexpr const char* kOperands[] = {"%x", "%y", "%w",  "%i",      "%s",
+                                       "%b", "%z", "%q",  "0.5",     "%x",
+                                       "%x", "1",  "-%y", "%i * %i", "reshape(%x, [2, 3, 4])"};
+  constexpr const char* kIntegers[] = {"0", "1", "-1", "2", "3", "-7", "64", "9223372036854775807"};
+  constexpr const char* kLists[] = {"[]",   "[0]",       "[1, 0]",      "[2, 2]",
+                                    "[-1]", "[0, 0, 0]", "[3, 1, 2, 1]"};
+  constexpr const char* kDims[] = {"[%n]", "[2, %n]", "[0, 3]", "[1, 1]",
+                                   "%n",   "[4, 6]",  "[-1, 2]"};
+  constexpr const char* kWords[] = {"none",   "reflect", "edge", "wrap",
+                                    "linear", "tanh",    "add",  "set"};
+  constexpr const char* kDTypes[] = {"f32", "i64", "bool", "f16", "u8", "index", "f32x4"};
+  constexpr const char* kNumbers[] = {"0", "1.5", "-inf", "nan", "1e300", "-2"};
+  std::vector<std::string> parts;
+  size_t least = static_cast<size_t>(NumOperands(info).first);
+  for (size_t n = pick(8) == 0 ? pick(5) : least + pick(2); n > 0; --n) {
+    parts.push_back(kOperands[pick(std::size(kOperands))]);
+  }
+  for (const AttributeInfo& attribute : info.attributes) {
+    if (attribute.default_text != nullptr && pick(2) == 0) continue;
+    std::string value;
+    AttributeKind kind = pick(16) == 0 ? static_cast<AttributeKind>(pick(8)) : attribute.kind;
+    switch (kind) {
+      case AttributeKind::kInt:
+        value = kIntegers[pick(std::size(kIntegers))];
+        break;
+      case AttributeKind::kFloat:
+        value = kNumbers[pick(std::size(kNumbers))];
+        break;
+      case AttributeKind::kBool:
+        value = pick(2) == 0 ? "true" : "false";
+        break;
+      case AttributeKind::kWord:
+        value = kWords[pick(std::size(kWords))];
+        break;
+      case AttributeKind::kDType:
+        value = kDTypes[pick(std::size(kDTypes))];
+        break;
+      case AttributeKind::kInts:
+        value = kLists[pick(std::size(kLists))];
+        break;
+      case AttributeKind::kDims:
+        value = kDims[pick(std::size(kDims))];
+        break;
+      case AttributeKind::kTensor:
+        value = kOperands[pick(std::size(kOperands))];
+        break;
+    }
+    parts.push_back(absl::StrCat(attribute.name, "=", value));
+  }
+  return absl::StrCat(info.name, "(", absl::StrJoin(parts, ", "), ")");
+}
+
+void CheckCalls(int count) {
+  std::mt19937 engine(11);
+  int accepted = 0;
+  for (const OperatorInfo& info : Operators()) {
+    for (int i = 0; i < count; ++i) {
+      std::string call = AnyCall(info, engine);
+      std::string text =
+          absl::StrCat("graph @g(", kParams, ", %z: f32[0, 6], %q: f32[1, 2, 3, 4]) {\n  return ",
+                       call, ", %x, %y, %w, %i, %s, %b, %z, %q\n}\n");
+      absl::StatusOr<Module> module = ParseModule(text, "t.uop", std::make_shared<Context>());
+      if (!module.ok()) {
+        ASSERT_EQ(module.status().code(), absl::StatusCode::kInvalidArgument) << call;
+        ASSERT_THAT(std::string(module.status().message()), HasSubstr("t.uop:2:")) << call;
+        continue;
+      }
+      ++accepted;
+      absl::Status status = Verify(module->functions[0]);
+      ASSERT_TRUE(status.ok()) << status << "\n" << call;
+      absl::StatusOr<std::string> printed = Print(module->functions[0]);
+      ASSERT_TRUE(printed.ok()) << printed.status() << "\n" << call;
+      absl::StatusOr<Module> again = ParseModule(*printed, "p.uop", module->context);
+      ASSERT_TRUE(again.ok()) << again.status() << "\n" << call;
+      ASSERT_EQ(again->functions[0].root, module->functions[0].root) << call;
+    }
+  }
+  EXPECT_GT(accepted, count * static_cast<int>(Operators().size()) / 20);
+}
+
+TEST(TensorText, CallsOfEveryOperatorGetAnAnswer) { CheckCalls(50); }
+TEST(TensorTextSlow, CallsOfEveryOperatorGetAnAnswer) { CheckCalls(3000); }
 
 TEST(TensorText, DamagedTextGetsAnAnswerWithItsPlace) { CheckDamage(20000); }
 TEST(TensorTextSlow, DamagedTextGetsAnAnswerWithItsPlace) { CheckDamage(1000000); }
