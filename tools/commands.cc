@@ -19,6 +19,7 @@
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "jit/disk_cache.h"
+#include "plan/schedule.h"
 #include "tools/command_table.h"
 #include "tools/compare.h"
 #include "tools/flags.h"
@@ -287,7 +288,7 @@ absl::Status RunLower(absl::Span<const std::string> files, CommandStreams& strea
   SVOD_ASSIGN_OR_RETURN(std::vector<Function> functions, ChosenFunctions(*session));
   bool all = absl::GetFlag(FLAGS_function).empty();
   for (const Function& function : functions) {
-    if (all && !function.is_kernel()) continue;
+    if (all && !function.is_kernel() && !IsTensorGraph(function.root)) continue;
     SVOD_ASSIGN_OR_RETURN(std::string text, session->Emit(function, stage));
     streams.out << text;
   }

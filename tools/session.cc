@@ -351,8 +351,20 @@ std::vector<Function> Session::CalledKernels(const Function& function) const {
 absl::StatusOr<std::string> Session::Emit(const Function& function, Stage stage) {
   SVOD_ASSIGN_OR_RETURN(CompileOptions options, Compilation());
   std::string text;
-  for (Function& kernel : CalledKernels(function)) {
-    PassContext context(*module_.context);
+  Schedule schedule;
+  std::vector<Function> kernels;
+  std::shared_ptr<Context> owner = module_.context;
+  if (IsTensorGraph(function.root)) {
+    SVOD_ASSIGN_OR_RETURN(schedule, ScheduleGraph(function));
+    owner = schedule.module.context;
+    for (const Function& scheduled : schedule.module.functions) {
+      if (scheduled.is_kernel()) kernels.push_back(scheduled);
+    }
+  } else {
+    kernels = CalledKernels(function);
+  }
+  for (Function& kernel : kernels) {
+    PassContext context(*owner);
     SVOD_ASSIGN_OR_RETURN(kernel.root, OptimizeKernel(kernel.root, context));
     std::string one;
     switch (stage) {

@@ -83,7 +83,8 @@ class Session {
 
   // The canonical text of a function as it was loaded; for a graph with the kernels that it calls.
   absl::StatusOr<std::string> Written(const Function& function) const;
-  // What a kernel, or each kernel of a graph, becomes on the session's target.
+  // What a kernel, or each kernel of a graph, becomes on the session's target. A graph of tensors
+  // is scheduled into kernels first.
   absl::StatusOr<std::string> Emit(const Function& function, Stage stage);
   // A kernel itself, or the kernels that a graph calls, each once.
   std::vector<Function> CalledKernels(const Function& function) const;

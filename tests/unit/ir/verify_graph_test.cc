@@ -191,6 +191,84 @@ TEST(VerifyGraphTest, OnlyOpsOfGraphsAndBufferResults) {
               "call: param: slot, got 3 of 1 parameters");
 }
 
+// --- Tensors ----------------------------------------------------------------------------------
+
+TEST(VerifyGraphTest, AssignmentsToOneBufferHaveAnOrder) {
+  constexpr absl::string_view kParams = "%w: inout f32[8], %x: f32[8]";
+  auto verify = [&](absl::string_view body) { return VerifyGraphText(body, kParams); };
+  // The target leads to the first, or the value does.
+  absl::Status target = verify(
+      "  %w1 = after %w, assign(%w, %x)\n  %b = assign %w1, %x * 2\n"
+      "  return after(%w1, %b)\n");
+  EXPECT_TRUE(target.ok()) << target;
+  absl::Status value = verify(
+      "  %w1 = after %w, assign(%w, %x)\n  %b = assign %w, %w1 * 2\n"
+      "  return after(%w, %b)\n");
+  EXPECT_TRUE(value.ok()) << value;
+  ExpectError(
+      verify("  %a = assign %w, %x\n  %b = assign %w, %w * 2\n  return after(%w, %a, %b)\n"),
+      "%b assign: order against %a assign (t.uop:19:3), which uses %w param");
+  // Parts that are apart need none, parts that meet do.
+  auto parts = [&](int begin) {
+    return verify(absl::StrCat("  %a = assign shrink(%w, begin=[0], size=[4]), 1\n",
+                               "  %b = assign flip(shrink(%w, begin=[", begin,
+                               "], size=[4]), axes=[0]), 2\n", "  return after(%w, %a, %b), %x\n"));
+  };
+  EXPECT_TRUE(parts(4).ok()) << parts(4);
+  ExpectError(parts(3), "order against %a assign");
+}
+
+TEST(VerifyGraphTest, AssignmentsAndCallsOfOneBufferHaveAnOrder) {
+  ExpectError(VerifyGraphText("  %c = call @fill, %w\n  %a = assign %w, 1\n"
+                              "  return after(%w, %c, %a)\n",
+                              "%w: inout f32[8]"),
+              "order against %c call");
+  absl::Status status = VerifyGraphText(
+      "  %w1 = after %w, call(@fill, %w)\n  %a = assign %w1, %w1 + 1\n  return after(%w1, %a)\n",
+      "%w: inout f32[8]");
+  EXPECT_TRUE(status.ok()) << status;
+}
+
+TEST(VerifyGraphTest, ValuesKeepTheStateThatTheyName) {
+  // %old is read though its state is replaced, and is even returned.
+  absl::Status status =
+      VerifyGraphText("  %w1 = after %w, assign(%w, %x)\n  %old = %w * 2\n  return %w1, %old, %w\n",
+                      "%w: inout f32[8], %x: f32[8]");
+  EXPECT_TRUE(status.ok()) << status;
+}
+
+TEST(VerifyGraphTest, OutputsAreReadInAStateAfterAnAssignment) {
+  auto verify = [](absl::string_view body) { return VerifyGraphText(body, "%w: out f32[8]"); };
+  absl::Status status = verify(
+      "  %w1 = after %w, assign(%w, 1)\n  %w2 = after %w1, assign(reshape(%w1, [2, 4]), 2)\n"
+      "  return %w2, %w1 + 1\n");
+  EXPECT_TRUE(status.ok()) << status;
+  ExpectError(verify("  return after(%w, assign(%w, exp(%w)))\n"),
+              "exp: reads %w param (t.uop:18:13), got out");
+  ExpectError(verify("  return after(%w, assign(reshape(%w, [2, 4]), reshape(%w, [2, 4])))\n"),
+              "reshape: reads %w param");
+}
+
+TEST(VerifyGraphTest, ShapesAndDimensionsOfTensors) {
+  RawGraph g;
+  auto verify = [](const UOp* root) {
+    Function function;
+    function.root = root;
+    return Verify(function);
+  };
+  const UOp *x = g.Param(0, 8), *y = g.Param(1, 6);
+  ExpectError(verify(g.Plan({g.Add(x, y)})),
+              "verify: add: shapes, got [8] and [6], expected dimension -1 to be equal or one of");
+  ExpectError(verify(g.Plan({g.Make(Op::kReshape, {x, g.Int(9)})})),
+              "verify: reshape: shapes, got [8] to [9], expected as many elements");
+  const UOp* column = g.Make(Op::kReshape, {x, g.Int(8), g.Int(1)});
+  const UOp* far = g.Make(Op::kExpand, {column, g.Int(8), g.Int(int64_t{1} << 60)});
+  ExpectError(verify(g.Plan({far})), "expand: size");
+  const UOp* dim = g.Make(Op::kCast, Scalar::kIndex, {g.Make(Op::kReshape, {g.Param(0, 1)})});
+  ExpectError(verify(g.Plan({g.Make(Op::kExpand, {g.Float(1), dim})})),
+              "expand: dimension, got cast, expected constants and variables");
+}
+
 TEST(VerifyGraphTest, ManyCallsAreLinear) {
   RawGraph g;
   const UOp *i = g.Range(0, 8), *x = g.Param(0, 8);

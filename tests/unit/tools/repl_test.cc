@@ -127,6 +127,15 @@ TEST_F(ReplTest, ExpressionsAreRunAndKept) {
   EXPECT_THAT(Error("w"), HasSubstr("expected a kernel or graph, name = tensor or expression"));
 }
 
+TEST_F(ReplTest, TensorGraphsShowTheirKernels) {
+  Output("graph @g(%x: f32[4]) {\n  return relu(%x * 2)\n}");
+  std::string text = Output(":ir @g");
+  EXPECT_THAT(text, HasSubstr("graph @g(%x: f32[4])"));
+  EXPECT_THAT(text, HasSubstr("// as compiled\nkernel @"));
+  EXPECT_THAT(Output(":llvm @g"), HasSubstr("define"));
+  EXPECT_THAT(Output(":run @g 4xf32=iota"), HasSubstr("[0. 2. 4. 6.]"));
+}
+
 TEST_F(ReplTest, HelpAndCompletionKnowOperators) {
   EXPECT_THAT(Output(":help"), HasSubstr(" softmax"));
   EXPECT_THAT(Output(":help softmax"), HasSubstr("softmax(x, axis=-1) gives y\n"));
