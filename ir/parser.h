@@ -82,7 +82,7 @@ class Parser {
   bool IsFlag(absl::string_view word) const;
   bool ParseShape(Shape* shape);
   bool ParseShapeAfter(const Token& word, Shape* shape);
-  bool CheckParts();
+  bool CheckParts();  // parse_check.cc
   bool FinishStatement(std::vector<const UOp*> results);
   bool IsAtEndOfLine() const;
 

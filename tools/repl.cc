@@ -11,8 +11,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "ir/operators/operator_table.h"
 #include "ir/status_macros.h"
+#include "tools/callables.h"
 #include "tools/report.h"
 
 namespace svod {
@@ -76,26 +76,6 @@ bool IsTensorSpec(absl::string_view spec) {
   if (size > 0 && size < spec.size() && spec[size] == 'x') return true;
   size_t equals = spec.find('=');
   return equals != absl::string_view::npos && ParseDType(spec.substr(0, equals)).ok();
-}
-
-// What may be called in an expression, in the order of names.
-std::vector<std::string> CallableNames() {
-  std::vector<std::string> names;
-  for (const OpInfo& info : kOpInfos) {
-    Op op = static_cast<Op>(&info - kOpInfos);
-    bool is_tensor_op = info.op_class == OpClass::kTensor && op != Op::kAssign;
-    if (op == Op::kReduceAxis) {
-      for (int kind = 0; kind <= static_cast<int>(ReduceKind::kOr); ++kind) {
-        names.push_back(absl::StrCat("reduce_", ToString(static_cast<ReduceKind>(kind))));
-      }
-    } else if (is_tensor_op || IsElementwise(op)) {
-      names.emplace_back(info.text);
-    }
-  }
-  for (const OperatorInfo& info : Operators()) names.emplace_back(info.name);
-  std::sort(names.begin(), names.end());
-  names.erase(std::unique(names.begin(), names.end()), names.end());
-  return names;
 }
 
 bool IsDefinition(absl::string_view text) {
@@ -235,45 +215,16 @@ absl::Status Repl::Help(const std::vector<std::string>& words) {
       return absl::OkStatus();
     }
   }
-  if (words.size() > 1) return HelpOperator(words[1]);
+  if (words.size() > 1) {
+    SVOD_ASSIGN_OR_RETURN(std::string text, DescribeCallable(words[1]));
+    out_ << text;
+    return absl::OkStatus();
+  }
   out_
       << "Anything else is a kernel or graph definition, a tensor such as x = 2x3xf32=iota, or an\n"
          "expression such as y = relu(x * 2) of + - * / < <= > >= == !=, ops and operators:\n";
-  std::string line = " ";
-  auto show = [&](absl::string_view name) {
-    if (line.size() + name.size() >= 100) {
-      out_ << line << "\n";
-      line = " ";
-    }
-    absl::StrAppend(&line, " ", name);
-  };
-  for (const std::string& name : CallableNames()) show(name);
-  out_ << line << "\n";
+  out_ << CallablesInColumns();
   return absl::OkStatus();
-}
-
-absl::Status Repl::HelpOperator(absl::string_view name) {
-  if (const OperatorInfo* info = FindOperator(name)) {
-    out_ << info->name << "(" << info->operands;
-    for (const AttributeInfo& attribute : info->attributes) {
-      bool has_default = attribute.default_text != nullptr && *attribute.default_text != '\0';
-      out_ << (&attribute == info->attributes.data() && *info->operands == '\0' ? "" : ", ")
-           << attribute.name << (has_default ? "=" : "")
-           << (has_default              ? attribute.default_text
-               : attribute.default_text ? "?"
-                                        : "");
-    }
-    out_ << ") gives " << info->results << "\n  " << info->meaning << "\n  " << info->shapes
-         << "\n";
-    return absl::OkStatus();
-  }
-  std::optional<Op> op = FindOp(name);
-  if (op.has_value()) {
-    out_ << name << "\n  " << InfoOf(*op).meaning << "\n";
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat("no command, op or operator '", name, "', see :help"));
 }
 
 absl::Status Repl::LoadFile(const std::vector<std::string>& words) {

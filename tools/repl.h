@@ -42,7 +42,6 @@ class Repl {
   static const std::vector<ReplCommand>& Table();
 
   absl::Status Evaluate(absl::string_view line);
-  absl::Status HelpOperator(absl::string_view name);
   absl::Status DefineTensor(absl::string_view name, absl::string_view spec);
   absl::Status Help(const std::vector<std::string>& words);
   absl::Status LoadFile(const std::vector<std::string>& words);

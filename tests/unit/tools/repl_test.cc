@@ -139,6 +139,9 @@ TEST_F(ReplTest, TensorGraphsShowTheirKernels) {
 TEST_F(ReplTest, HelpAndCompletionKnowOperators) {
   EXPECT_THAT(Output(":help"), HasSubstr(" softmax"));
   EXPECT_THAT(Output(":help softmax"), HasSubstr("softmax(x, axis=-1) gives y\n"));
+  EXPECT_THAT(Output(":help top_k"), HasSubstr("top_k(x, count, axis=-1, largest=true) gives "));
+  EXPECT_THAT(Output(":help reduce_max"), HasSubstr("reduce_max\n  folds source 0"));
+  EXPECT_THAT(Output(":help scatter_add"), HasSubstr("scatter_add\n  source 0 after"));
   EXPECT_THAT(Output(":help expand"), HasSubstr("expand\n  source 0 repeated"));
   EXPECT_THAT(Error(":help sofmax"), HasSubstr("no command, op or operator 'sofmax'"));
   EXPECT_THAT(repl_->Complete("y = softm"), ElementsAre("softmax"));
