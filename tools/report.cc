@@ -109,8 +109,9 @@ absl::StatusOr<std::string> ClearCache(const std::string& directory) {
 }
 
 std::string FormatNamed(const NamedTensor& named) {
-  return absl::StrCat(named.name, named.name.empty() ? "" : ": ", TypeString(named.tensor.dtype(), named.tensor.shape()),
-                      "\n", FormatTensor(named.tensor), "\n");
+  return absl::StrCat(named.name, named.name.empty() ? "" : ": ",
+                      TypeString(named.tensor.dtype(), named.tensor.shape()), "\n",
+                      FormatTensor(named.tensor), "\n");
 }
 
 std::string FormatNanoseconds(double ns) {
