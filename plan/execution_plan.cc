@@ -289,6 +289,9 @@ void ExecutionPlan::ReleaseAllBuffers(const std::function<void(uint64_t)>& remov
   for (uint64_t id : state_->alias_ids) remove(id);
 }
 
+const PrepareReport& ExecutionPlan::report() const { return state_->report; }
+void ExecutionPlan::SetReport(const PrepareReport& report) { state_->report = report; }
+
 std::string ExecutionPlan::DebugString() const {
   return absl::StrCat(
       "ExecutionPlan{ops: ", state_->ops.size(),

@@ -80,6 +80,7 @@ struct PlanState {
   std::vector<RuntimeVar> declared_variables;
   std::shared_ptr<BufferAllocator> allocator = BufferAllocator::Default();
   int max_scratch_threads = 0;
+  PrepareReport report;
 
   // Variables.
   std::vector<PlanVariable> variables;

@@ -1,7 +1,9 @@
 #include "plan/prepare.h"
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
+#include <mutex>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
@@ -70,18 +72,69 @@ std::vector<int64_t> Alignments(const UOp* sink, absl::Span<const UOp* const> pa
   return alignments;
 }
 
+double MillisecondsSince(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+      .count();
+}
+
+// Tells the caller how far things are, and hears whether to go on.
+class Observer {
+ public:
+  explicit Observer(const PrepareOptions& options) : options_(options) {}
+
+  absl::Status Begin(PrepareStage stage, int total) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    now_ = {stage, 0, total};
+    return Tell();
+  }
+  absl::Status Step() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    ++now_.done;
+    return Tell();
+  }
+  absl::Status CheckCancelled() const {
+    if (options_.cancelled == nullptr || !options_.cancelled->load(std::memory_order_relaxed)) {
+      return absl::OkStatus();
+    }
+    return absl::CancelledError("prepare: cancelled");
+  }
+
+ private:
+  absl::Status Tell() {
+    if (options_.progress) options_.progress(now_);
+    return CheckCancelled();
+  }
+
+  const PrepareOptions& options_;
+  std::mutex mutex_;  // for the callback as well
+  PrepareProgress now_{PrepareStage::kSchedule};
+};
+
+// A tensor graph and what has become of it.
+struct Scheduled {
+  const Function* graph = nullptr;  // the caller's, whose names count
+  ScheduledGraphPtr result;
+  bool is_hit = false;
+  double elapsed_ms = 0;
+};
+
 class Preparer {
  public:
-  Preparer(const Module& module, const Function& function, const KernelProvider& provider,
-           const PrepareOptions& options)
+  // `scheduled`: null, or what `module` and `function` were made of.
+  Preparer(const Module& module, const Function& function, const Scheduled* scheduled,
+           const KernelProvider& provider, const PrepareOptions& options, Observer& observer)
       : module_(module),
         function_(function),
+        scheduled_(scheduled),
         provider_(provider),
         options_(options),
+        observer_(observer),
         builder_(options.device) {}
 
   absl::StatusOr<ExecutionPlan> Run() {
-    SVOD_RETURN_IF_ERROR(Verify(function_));
+    auto start = std::chrono::steady_clock::now();
+    // What the scheduler made has been verified on the way, and is checked by whoever compiles.
+    if (scheduled_ == nullptr) SVOD_RETURN_IF_ERROR(Verify(function_));
     SVOD_ASSIGN_OR_RETURN(graph_,
                           function_.is_kernel() ? SingleKernel(function_) : OrderGraph(function_));
     builder_.KeepProgramOrder();
@@ -96,7 +149,10 @@ class Preparer {
       SVOD_ASSIGN_OR_RETURN(PreparedOp prepared, PrepareOp(op));
       ops.push_back(std::move(prepared));
     }
+    auto compile_start = std::chrono::steady_clock::now();
     SVOD_RETURN_IF_ERROR(CompileCallees());
+    report_.compile_ms = MillisecondsSince(compile_start);
+    SVOD_RETURN_IF_ERROR(observer_.Begin(PrepareStage::kBuild, 1));
     for (size_t i = 0; i < ops.size(); ++i) {
       if (auto* kernel = std::get_if<PreparedKernel>(&ops[i])) {
         SVOD_RETURN_IF_ERROR(AttachKernel(*kernel));
@@ -116,6 +172,10 @@ class Preparer {
       if (!known) return absl::InvalidArgumentError(absl::StrCat("prepare: no variable ", name));
     }
     SVOD_RETURN_IF_ERROR(plan.SetVariables(values));
+    SVOD_RETURN_IF_ERROR(Report());
+    report_.build_ms = MillisecondsSince(start) - report_.compile_ms;
+    plan.SetReport(report_);
+    SVOD_RETURN_IF_ERROR(observer_.Step());
     return plan;
   }
 
@@ -145,7 +205,9 @@ class Preparer {
       if (op.node->op() != Op::kCall && op.node->op() != Op::kSink) continue;
       const UOp* sink = SinkOf(op.node);
       if (!callee_of_.try_emplace(sink, callees_.size()).second) continue;
-      if (sink != function_.root) SVOD_RETURN_IF_ERROR(Verify(FunctionOf(sink)));
+      if (sink != function_.root && scheduled_ == nullptr) {
+        SVOD_RETURN_IF_ERROR(Verify(FunctionOf(sink)));
+      }
       Callee callee;
       callee.sink = sink;
       SVOD_ASSIGN_OR_RETURN(callee.params, ParamsOf(sink));
@@ -158,13 +220,31 @@ class Preparer {
   }
 
   absl::Status CompileCallees() {
+    int num_callees = static_cast<int>(callees_.size());
+    SVOD_RETURN_IF_ERROR(observer_.Begin(PrepareStage::kCompile, num_callees));
+    ScheduleCache* cache = scheduled_ != nullptr && !options_.compiler.empty()
+                               ? options_.schedule_cache.get()
+                               : nullptr;
+    if (cache != nullptr) {
+      ScheduleCache::Kernels kernels = cache->FindKernels(scheduled_->result, options_.compiler);
+      if (kernels.size() == callees_.size() && !kernels.empty()) {
+        for (size_t i = 0; i < kernels.size(); ++i) {
+          callees_[i].compiled = std::move(kernels[i]);
+          SVOD_RETURN_IF_ERROR(observer_.Step());
+        }
+        return absl::OkStatus();
+      }
+    }
     std::vector<absl::Status> statuses(callees_.size());
     auto compile = [&](int i) {
+      statuses[i] = observer_.CheckCancelled();
+      if (!statuses[i].ok()) return;
       absl::StatusOr<std::shared_ptr<const CompiledKernel>> kernel = provider_(callees_[i].sink);
       statuses[i] = kernel.status();
-      if (kernel.ok()) callees_[i].compiled = *std::move(kernel);
+      if (!kernel.ok()) return;
+      callees_[i].compiled = *std::move(kernel);
+      statuses[i] = observer_.Step();
     };
-    int num_callees = static_cast<int>(callees_.size());
     if (options_.task_runner != nullptr) {
       options_.task_runner(num_callees, compile);
     } else {
@@ -172,11 +252,17 @@ class Preparer {
     }
     for (size_t i = 0; i < callees_.size(); ++i) {
       absl::string_view name = callees_[i].sink->arg<FunctionArgument>().name;
+      if (absl::IsCancelled(statuses[i])) return statuses[i];
       SVOD_RETURN_IF_ERROR(Annotate(statuses[i], absl::StrCat("compiling kernel ", name)));
       if (callees_[i].compiled == nullptr) {
         return absl::InternalError(
             absl::StrCat("compiling kernel ", name, ": the provider gave no kernel"));
       }
+    }
+    if (cache != nullptr) {
+      ScheduleCache::Kernels kernels;
+      for (const Callee& callee : callees_) kernels.push_back(callee.compiled);
+      cache->AddKernels(scheduled_->result, options_.compiler, std::move(kernels));
     }
     return absl::OkStatus();
   }
@@ -348,6 +434,78 @@ class Preparer {
     return absl::OkStatus();
   }
 
+  // Parameters that nothing reads, such as those of sums over no elements, are none of the
+  // schedule; the plan has them all the same.
+  absl::StatusOr<std::vector<const UOp*>> ParametersOf() {
+    if (scheduled_ == nullptr) return ParamsOf(function_.root);
+    SVOD_ASSIGN_OR_RETURN(std::vector<const UOp*> params, ParamsOf(scheduled_->graph->root));
+    for (const UOp* buffer : graph_.buffers) {
+      if (buffer->op() != Op::kParam) continue;
+      params[static_cast<size_t>(buffer->arg<ParamArgument>().slot)] = buffer;
+    }
+    for (const UOp* param : params) {
+      if (index_of_.contains(param)) continue;
+      SVOD_ASSIGN_OR_RETURN(int64_t size_bytes, MaxBytes(param));
+      // Ids of the schedule's nodes are below.
+      uint64_t id = module_.context->num_nodes() + index_of_.size();
+      if (options_.allocate_parameters) {
+        SVOD_ASSIGN_OR_RETURN(Buffer buffer, Buffer::Create(size_bytes, options_.allocator));
+        index_of_[param] = builder_.AddBuffer(id, std::move(buffer));
+      } else {
+        index_of_[param] = builder_.AddUnboundBuffer(id, size_bytes);
+      }
+      for (const UOp* dimension : param->sources()) {
+        for (const UOp* variable : VariablesOf(dimension)) {
+          AddVariable(variable->arg<VariableArgument>());
+        }
+      }
+    }
+    return params;
+  }
+
+  // What the caller's graph calls result `i`; "" when it has no name.
+  std::string ResultName(size_t i) {
+    if (i >= static_cast<size_t>(scheduled_->graph->root->num_sources())) return "";
+    const UOp* result = scheduled_->graph->root->source(static_cast<int>(i));
+    const UOp* buffer = BaseBuffer(result);
+    for (const UOp* node : {buffer, result}) {
+      if (node == nullptr) continue;
+      const auto* param = std::get_if<ParamArgument>(&node->argument());
+      if (param != nullptr && !param->name.empty()) return std::string(param->name);
+      auto note = scheduled_->graph->notes.find(node);
+      if (note != scheduled_->graph->notes.end() && !note->second.name.empty()) {
+        return note->second.name;
+      }
+    }
+    return "";
+  }
+
+  absl::Status Report() {
+    report_.num_kernels = static_cast<int>(callees_.size());
+    if (scheduled_ != nullptr) {
+      report_.schedule_hit = scheduled_->is_hit;
+      report_.schedule_ms = scheduled_->elapsed_ms;
+      report_.peak_bytes = scheduled_->result->memory.peak_bytes();
+      report_.sum_bytes = scheduled_->result->memory.sum_bytes;
+      return absl::OkStatus();
+    }
+    absl::flat_hash_set<const UOp*> returned;
+    for (const UOp* state : function_.root->sources()) {
+      const UOp* buffer = BaseBuffer(state);
+      while (buffer != nullptr && buffer->op() == Op::kBufferView) {
+        buffer = BaseBuffer(buffer->source(0));
+      }
+      returned.insert(buffer);
+    }
+    for (const UOp* buffer : graph_.buffers) {
+      if (buffer->op() != Op::kBuffer || returned.contains(buffer)) continue;
+      SVOD_ASSIGN_OR_RETURN(int64_t size_bytes, MaxBytes(buffer));
+      report_.sum_bytes += size_bytes;
+    }
+    report_.peak_bytes = report_.sum_bytes;
+    return absl::OkStatus();
+  }
+
   absl::StatusOr<PlanTensorSpec> Describe(const UOp* buffer) {
     PlanTensorSpec spec;
     spec.dtype = buffer->dtype();
@@ -368,15 +526,19 @@ class Preparer {
   }
 
   absl::Status DescribeTensors() {
-    SVOD_ASSIGN_OR_RETURN(std::vector<const UOp*> params, ParamsOf(function_.root));
+    SVOD_ASSIGN_OR_RETURN(std::vector<const UOp*> params, ParametersOf());
     std::vector<const UOp*> returned;
+    std::vector<std::string> names;  // empty: what the buffer is called
     for (const UOp* param : params) {
       SVOD_ASSIGN_OR_RETURN(PlanTensorSpec spec, Describe(param));
       builder_.AddParameter(std::move(spec));
     }
     if (!function_.is_kernel()) {
-      for (const UOp* source : function_.root->sources()) {
-        if (const UOp* buffer = BaseBuffer(source)) returned.push_back(buffer);
+      for (size_t i = 0; i < function_.root->sources().size(); ++i) {
+        const UOp* buffer = BaseBuffer(function_.root->sources()[i]);
+        if (buffer == nullptr) continue;
+        returned.push_back(buffer);
+        names.push_back(scheduled_ != nullptr ? ResultName(i) : "");
       }
     }
     // What nobody returns by name comes back in the parameters that are written.
@@ -388,6 +550,8 @@ class Preparer {
     std::vector<size_t> indices;
     for (const UOp* buffer : returned) {
       SVOD_ASSIGN_OR_RETURN(PlanTensorSpec spec, Describe(buffer));
+      size_t number = indices.size();
+      if (number < names.size() && scheduled_ != nullptr) spec.name = names[number];
       if (spec.name.empty()) spec.name = absl::StrCat("out", indices.size());
       indices.push_back(spec.buffer_index);
       builder_.AddOutput(std::move(spec));
@@ -398,8 +562,11 @@ class Preparer {
 
   const Module& module_;
   const Function& function_;
+  const Scheduled* scheduled_;
   const KernelProvider& provider_;
   const PrepareOptions& options_;
+  Observer& observer_;
+  PrepareReport report_;
   ExecutionPlanBuilder builder_;
   GraphOps graph_;
   RangeAnalysis ranges_;
@@ -416,7 +583,32 @@ absl::StatusOr<ExecutionPlan> Prepare(const Module& module, absl::string_view na
                                       const KernelProvider& provider,
                                       const PrepareOptions& options) {
   SVOD_ASSIGN_OR_RETURN(const Function* function, FindFunction(module, name));
-  return Preparer(module, *function, provider, options).Run();
+  Observer observer(options);
+  SVOD_RETURN_IF_ERROR(observer.CheckCancelled());
+  if (function->is_kernel() || !IsTensorGraph(function->root)) {
+    return Preparer(module, *function, nullptr, provider, options, observer).Run();
+  }
+  SVOD_RETURN_IF_ERROR(observer.Begin(PrepareStage::kSchedule, 1));
+  auto start = std::chrono::steady_clock::now();
+  Scheduled scheduled;
+  scheduled.graph = function;
+  ScheduleRequest request{options.schedule, options.memory};
+  if (options.schedule_cache != nullptr) {
+    SVOD_ASSIGN_OR_RETURN(scheduled.result, options.schedule_cache->GetOrSchedule(
+                                                *function, request, &scheduled.is_hit));
+  } else {
+    SVOD_ASSIGN_OR_RETURN(scheduled.result, ScheduleAndPlan(*function, request));
+  }
+  scheduled.elapsed_ms = MillisecondsSince(start);
+  SVOD_RETURN_IF_ERROR(observer.Step());
+  return Preparer(scheduled.result->memory.module, scheduled.result->planned(), &scheduled,
+                  provider, options, observer)
+      .Run();
+}
+
+const char* ToString(PrepareStage stage) {
+  constexpr const char* kNames[] = {"schedule", "compile", "build"};
+  return kNames[static_cast<int>(stage)];
 }
 
 }  // namespace svod

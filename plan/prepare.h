@@ -3,6 +3,8 @@
 #ifndef SVOD_PLAN_PREPARE_H_
 #define SVOD_PLAN_PREPARE_H_
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -16,6 +18,9 @@
 #include "jit/task_runner.h"
 #include "plan/custom_function.h"
 #include "plan/execution_plan.h"
+#include "plan/memory_plan.h"
+#include "plan/schedule.h"
+#include "plan/schedule_cache.h"
 
 namespace svod {
 
@@ -23,6 +28,16 @@ namespace svod {
 // several; reads the nodes and must make none in their context.
 using KernelProvider =
     std::function<absl::StatusOr<std::shared_ptr<const CompiledKernel>>(const UOp* sink)>;
+
+enum class PrepareStage : uint8_t { kSchedule, kCompile, kBuild };
+const char* ToString(PrepareStage stage);  // "schedule", "compile", "build"
+
+// How far preparation is: `done` of `total` steps of a stage; kernels, when it compiles.
+struct PrepareProgress {
+  PrepareStage stage;
+  int done = 0;
+  int total = 0;
+};
 
 struct PrepareOptions {
   DeviceSpec device;
@@ -38,20 +53,39 @@ struct PrepareOptions {
   std::shared_ptr<const CustomFunctionRegistry> custom_functions =
       CustomFunctionRegistry::Default();
   int max_scratch_threads = 0;  // 0: as many as the machine runs at once
+
+  // Of tensor graphs: how they are cut into kernels, whether their values share memory, and where
+  // schedules are kept; null: nowhere.
+  ScheduleOptions schedule;
+  MemoryMode memory = MemoryMode::kArena;
+  std::shared_ptr<ScheduleCache> schedule_cache = ScheduleCache::Default();
+  // Says what the provider compiles with (target, options), so that equal graphs and compilers get
+  // the same kernels from the schedule cache and the provider is not asked. Empty: always ask.
+  std::string compiler;
+
+  // Checked between steps: when it becomes true, Prepare gives up soon. May be null.
+  const std::atomic<bool>* cancelled = nullptr;
+  // Called before the first and after each step of a stage, by one thread at a time, but from
+  // whatever threads `task_runner` has. May be empty.
+  std::function<void(const PrepareProgress&)> progress;
 };
 
 // The plan of function `name` of `module`; "" means the last graph or, without graphs, the only
-// kernel. A kernel becomes a plan of one launch on its parameters. In a graph, ops come after what
-// their operands' AFTERs name; the plan keeps that order as well where accesses conflict because
-// buffers that were bound overlap.
+// kernel. A kernel becomes a plan of one launch on its parameters. A tensor graph (see
+// IsTensorGraph) is scheduled and its memory planned first, unless the cache has seen an equal one.
+// In a graph of calls, ops come after what their operands' AFTERs name; the plan keeps that order
+// as well where accesses conflict because buffers that were bound overlap.
 //
-// Parameters and returned buffers are reported by name with dtype and shape. The plan keeps the
-// module's context alive and needs the module no more.
+// Parameters and results are reported by name with dtype and shape, for dynamic sizes the shape at
+// the present values of the variables. Results that are states of parameters, or views of them,
+// are in the parameters' memory. The plan keeps the module's context alive, or for tensor graphs
+// one of its own, and needs the module no more.
 // Errors: InvalidArgument for an unknown name, a program that does not verify, operands that do not
 // fit the callee's parameters at their largest; OutOfRange for variables and binds outside their
-// bounds; what the provider says, after the words "compiling kernel <name>: ", the first by the
-// order of the calls; and those of ExecutionPlanBuilder::Build.
-// Cost: linear in nodes but for hazards, which take a logarithm of the number of byte ranges.
+// bounds; Cancelled; those of ScheduleGraph and PlanMemory; what the provider says, after the words
+// "compiling kernel <name>: ", the first by the order of the calls; and those of
+// ExecutionPlanBuilder::Build. Cost: linear in nodes but for hazards, which take a logarithm of the
+// number of byte ranges.
 absl::StatusOr<ExecutionPlan> Prepare(const Module& module, absl::string_view name,
                                       const KernelProvider& provider,
                                       const PrepareOptions& options = {});

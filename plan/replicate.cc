@@ -93,6 +93,7 @@ absl::StatusOr<ExecutionPlan> ExecutionPlan::Replicate() const {
   state->declared_variables = from.declared_variables;
   state->allocator = from.allocator;
   state->max_scratch_threads = from.max_scratch_threads;
+  state->report = from.report;
   state->variables = from.variables;
   state->variable_values = from.variable_values;
   state->variable_users = from.variable_users;

@@ -20,6 +20,7 @@ struct ScheduleOptions {
   int64_t max_stage_bytes = int64_t{1} << 18;
   // Longest loop over cores that a kernel's outer loops are split into; 1: kernels run on one core.
   int64_t max_launch_size = 32;
+  bool operator==(const ScheduleOptions&) const = default;
 };
 
 // Where a value of the graph lives.
