@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -17,11 +16,9 @@
 #include "ir/operators/operator_table.h"
 #include "ir/tensor_builder.h"
 #include "tests/unit/ir/tensor_values.h"
+#include "tests/unit/operator_cases.h"
 
 namespace svod {
-
-inline constexpr double kInf = std::numeric_limits<double>::infinity();
-inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 class OperatorTest : public ::testing::Test {
  protected:
