@@ -11,19 +11,19 @@ constexpr absl::string_view kIntroduction =
     R"(# Operators
 
 Composite operators, each a composition of the ops of [text.md](text.md) and a function of a header
-in `ir/operators/`. Text writes them as it writes ops: results, name, operands, attributes.
+in `ir/operators/`. Graphs call them like ops: operands, then attributes by name.
 
 ```
-%y = softmax %x, axis=-1
-%values, %positions = top_k %x, count=5
-%c = conv %x, %weight, %bias, stride=2, padding=[1, 1]
+%y = softmax(%x, axis=-1)
+%values, %positions = top_k(%x, count=5)
+%c = conv(%x, %weight, %bias, stride=2, padding=[1, 1])
 ```
 
 What holds for all: axes count from 0, negative ones from the end. Dimensions may be symbolic
 wherever a row does not ask for a constant. Operands have one dtype unless a row says otherwise;
 nothing is promoted but what a row names. f16 and bf16 are worked out in f32 and rounded once.
 Attributes without a default must be given; `axes`, `dtype` and others with an empty one may be left
-out. The ops of the table in text.md (`add`, `exp`, `where`, `reshape`, ...) are operators as well.
+out. Ops (`add`, `exp`, `where`, `reshape`, ...) are called in the same way; text.md has them.
 
 In the tables `a=1` shows a default, `a=?` an attribute that may be left out, `a=!` one that must be
 given; an operand `b?` may be left out, `x...` is one or more.

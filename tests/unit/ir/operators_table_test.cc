@@ -169,7 +169,7 @@ TEST_F(OperatorTableTest, ThePageOfOperatorsIsThatOfTheTable) {
   EXPECT_TRUE(page.str() == OperatorsMarkdown())
       << "docs/operators.md is not what the operator table gives: run\n"
       << "  SVOD_OPERATORS_PAGE=docs/operators.md svod_ir_test "
-         "--gtest_filter=OperatorTableTest.ThePage*";
+         "--gtest_filter=*ThePageOfOperators*";
 }
 
 }  // namespace
