@@ -39,6 +39,7 @@ int RunCommandLine(absl::Span<const std::string> arguments, CommandStreams& stre
 absl::Status RunRun(absl::Span<const std::string> files, CommandStreams& streams);
 absl::Status RunOpt(absl::Span<const std::string> files, CommandStreams& streams);
 absl::Status RunLower(absl::Span<const std::string> files, CommandStreams& streams);
+absl::Status RunPlan(absl::Span<const std::string> files, CommandStreams& streams);
 absl::Status RunBench(absl::Span<const std::string> files, CommandStreams& streams);
 absl::Status RunInfo(absl::Span<const std::string> files, CommandStreams& streams);
 absl::Status RunCache(absl::Span<const std::string> files, CommandStreams& streams);

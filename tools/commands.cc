@@ -1,4 +1,4 @@
-// The commands run, opt, lower, bench, info, cache and repl.
+// The commands run, opt, lower, plan, bench, info, cache and repl.
 #include <algorithm>
 #include <cmath>
 #include <fstream>
@@ -292,6 +292,16 @@ absl::Status RunLower(absl::Span<const std::string> files, CommandStreams& strea
     SVOD_ASSIGN_OR_RETURN(std::string text, session->Emit(function, stage));
     streams.out << text;
   }
+  return absl::OkStatus();
+}
+
+absl::Status RunPlan(absl::Span<const std::string> files, CommandStreams& streams) {
+  SVOD_ASSIGN_OR_RETURN(std::string file, OneFile(files, "plan"));
+  SVOD_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, MakeSession());
+  SVOD_RETURN_IF_ERROR(session->LoadFile(file, &streams.in));
+  SVOD_ASSIGN_OR_RETURN(const Function* function, session->Find(absl::GetFlag(FLAGS_function)));
+  SVOD_ASSIGN_OR_RETURN(std::string text, session->DescribePlan(*function));
+  streams.out << text;
   return absl::OkStatus();
 }
 

@@ -34,6 +34,8 @@ const std::vector<Repl::ReplCommand>& Repl::Table() {
       {":llvm", "[@FUNCTION]", "prints the LLVM IR of a function's kernels", &Repl::ShowLlvm},
       {":asm", "[@FUNCTION]", "prints the machine code of a function's kernels",
        &Repl::ShowAssembly},
+      {":plan", "[@FUNCTION]",
+       "prints a graph's schedule: kernels, levels, buffers and places of values", &Repl::ShowPlan},
       {":run", "[@FUNCTION] [INPUT]... [VAR=NUMBER]...",
        "runs a function and prints its outputs, which become tensors of the session; an INPUT is "
        "%x, a tensor such as 4xf32=iota, or %param=... to name the parameter; without inputs the "
@@ -258,6 +260,14 @@ absl::Status Repl::ShowUOps(const std::vector<std::string>& words) {
   SVOD_ASSIGN_OR_RETURN(std::string written, session_->Written(*function));
   SVOD_ASSIGN_OR_RETURN(std::string compiled, session_->Emit(*function, Stage::kUOps));
   out_ << "// as written\n" << written << "// as compiled\n" << compiled;
+  return absl::OkStatus();
+}
+
+absl::Status Repl::ShowPlan(const std::vector<std::string>& words) {
+  SVOD_ASSIGN_OR_RETURN(const Function* function,
+                        session_->Find(words.size() > 1 ? words[1] : std::string()));
+  SVOD_ASSIGN_OR_RETURN(std::string text, session_->DescribePlan(*function));
+  out_ << text;
   return absl::OkStatus();
 }
 

@@ -45,6 +45,7 @@ class Repl {
   absl::Status DefineTensor(absl::string_view name, absl::string_view spec);
   absl::Status Help(const std::vector<std::string>& words);
   absl::Status LoadFile(const std::vector<std::string>& words);
+  absl::Status ShowPlan(const std::vector<std::string>& words);
   absl::Status ShowUOps(const std::vector<std::string>& words);
   absl::Status ShowLlvm(const std::vector<std::string>& words);
   absl::Status ShowAssembly(const std::vector<std::string>& words);

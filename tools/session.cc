@@ -18,6 +18,7 @@
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "jit/compile.h"
+#include "plan/describe_schedule.h"
 #include "plan/prepare.h"
 #include "plan/schedule.h"
 #include "tools/interpret_graph.h"
@@ -331,6 +332,20 @@ absl::StatusOr<std::string> Session::Written(const Function& function) const {
   Module shown{module_.context, CalledKernels(function)};
   if (!function.is_kernel()) shown.functions.push_back(function);
   return Print(shown);
+}
+
+absl::StatusOr<std::string> Session::DescribePlan(const Function& function) const {
+  if (function.is_kernel()) {
+    SVOD_ASSIGN_OR_RETURN(std::string loops, DescribeLoops(function.root));
+    return absl::StrCat("kernel @", function.name(), ": ", loops, "\n");
+  }
+  if (IsTensorGraph(function.root)) {
+    SVOD_ASSIGN_OR_RETURN(ScheduledGraphPtr scheduled, ScheduleAndPlan(function, {}));
+    return DescribeSchedule(scheduled->schedule, function.name(), scheduled->memory,
+                            &scheduled->graph());
+  }
+  SVOD_ASSIGN_OR_RETURN(MemoryPlan memory, PlanMemory(module_, function.name(), MemoryMode::kOff));
+  return DescribeSchedule({module_, {}}, function.name(), memory, nullptr);
 }
 
 std::vector<Function> Session::CalledKernels(const Function& function) const {

@@ -86,6 +86,9 @@ class Session {
   // What a kernel, or each kernel of a graph, becomes on the session's target. A graph of tensors
   // is scheduled into kernels first.
   absl::StatusOr<std::string> Emit(const Function& function, Stage stage);
+  // The schedule that running the function follows: kernels with their loops, ops by level, buffers
+  // and places of values; of a kernel its loops.
+  absl::StatusOr<std::string> DescribePlan(const Function& function) const;
   // A kernel itself, or the kernels that a graph calls, each once.
   std::vector<Function> CalledKernels(const Function& function) const;
 
