@@ -15,23 +15,14 @@
 
 namespace example {
 
-// The plan of a tensor graph on zeroed parameters of its own: kernels are chosen, compiled or found
-// in the cache, and their buffers laid out. Once; Execute then runs it any number of times.
+// The plan of a tensor graph, on zeroed parameters of its own: its kernels are cut out, compiled or
+// found in the cache, and its memory laid out. Once; Execute then runs it any number of times.
 inline absl::StatusOr<svod::ExecutionPlan> PrepareGraph(const svod::Module& module,
                                                         absl::string_view name) {
-  const svod::Function* graph = module.Find(name);
-  if (graph == nullptr) return absl::InvalidArgumentError("no such graph");
-  auto schedule = svod::ScheduleGraph(*graph);
-  if (!schedule.ok()) return schedule.status();
   auto cache = svod::KernelCache::Default();
   if (!cache.ok()) return cache.status();
-  auto target = svod::HostTarget();
-  if (!target.ok()) return target.status();
-  svod::CompileOptions options;
-  options.target = *target;
-  return svod::Prepare(schedule->module, name, [&](const svod::UOp* sink) {
-    return (*cache)->GetOrCompile(sink, options);
-  });
+  return svod::Prepare(module, name,
+                       [&](const svod::UOp* sink) { return (*cache)->GetOrCompile(sink); });
 }
 
 // The same for what a builder has been told.
