@@ -74,6 +74,7 @@ int Main(int argc, char** argv) {
   RegisterCompileRows(threads);
   RegisterDispatchRows(threads);
   RegisterGraphRows();
+  RegisterPrepareRows(threads);
 
   std::string filter = "--benchmark_filter=";
   for (char c : std::string(argc > 2 ? argv[2] : "")) {

@@ -19,6 +19,7 @@ namespace svod::bench {
 void RegisterCompileRows(int threads);
 void RegisterDispatchRows(int threads);
 void RegisterGraphRows();
+void RegisterPrepareRows(int threads);
 
 // A benchmark that cannot do its work ends the program: a time without the work is no result.
 inline void CheckOk(const absl::Status& status) {
