@@ -25,50 +25,62 @@ int64_t LargestDivisor(int64_t number, int64_t limit) {
 
 }  // namespace
 
-// Splits the outermost loops, taken as one, into chunks of equal size, one a core. The number of
-// chunks follows from the shape alone.
+// Gives the outermost loops to cores: whole loops as long as there are cores wanted, then equal
+// chunks of the next one. The number of cores follows from the shape alone.
 Scheduler::Launch Scheduler::PlanLaunch(const Kernel& kernel, const UOp* effect) {
   const std::vector<const UOp*>& loops = kernel.regions[0].loops;
-  Launch launch{loops, {}, nullptr};
-  const UOp* whole = Make(Op::kSink, DType(), {EndOf(loops, effect)}, FunctionArgument{});
+  Launch launch{loops, {}, {}};
+  absl::string_view opts[] = {kAutoOpt};
+  const UOp* whole =
+      Make(Op::kSink, DType(), {EndOf(loops, effect)}, FunctionArgument{true, "", opts});
   double cores_worth = std::min(EstimateCostNs(whole) / kNsPerCore, 1e6);
   int64_t wanted = std::min<int64_t>(options_.max_launch_size, static_cast<int64_t>(cores_worth));
   size_t most = std::min(loops.size(), static_cast<size_t>(kernel.hoisted_depth));
-  if (wanted < 2 || most == 0) return launch;
+  if (wanted < 2) return launch;
 
-  size_t count = 1;
-  const UOp* extent = loops[0]->source(0);
-  while (count < most && dims_.RangeOf(extent).max < wanted) {
-    extent = dims_.Mul(extent, loops[count++]->source(0));
+  int64_t cores = 1;
+  size_t given = 0;
+  while (given < most && IsConst(loops[given]->source(0)) &&
+         ConstInt(loops[given]->source(0)) <= wanted / cores) {
+    cores *= std::max<int64_t>(ConstInt(loops[given++]->source(0)), 1);
   }
-  int64_t cores = wanted;
-  if (IsConst(extent)) {
-    int64_t divisor = LargestDivisor(ConstInt(extent), wanted);
-    cores = divisor * 2 > wanted ? divisor : std::min(wanted, ConstInt(extent));
+  // The chunks of the loop after those.
+  int64_t chunks = 1;
+  bool is_uneven = false;
+  if (given < most) {
+    const UOp* extent = loops[given]->source(0);
+    int64_t left = wanted / cores;
+    chunks = IsConst(extent) ? LargestDivisor(ConstInt(extent), left) : 1;
+    if (cores == 1 && chunks * 2 <= left) {
+      chunks = std::min(left, std::max<int64_t>(dims_.RangeOf(extent).max, 1));
+      is_uneven = true;
+    }
   }
-  if (cores < 2) return launch;
-  const UOp* core = Make(Op::kCoreId, DType(), {context_->Index(cores)});
-  const UOp* chunk =
-      dims_.Floordiv(dims_.Add(extent, context_->Index(cores - 1)), context_->Index(cores));
-  if (IsConst(extent) && ConstInt(extent) % cores == 0) {
-    chunk = context_->Index(ConstInt(extent) / cores);
+  if (cores * chunks < 2) return launch;
+  const UOp* core = Make(Op::kCoreId, DType(), {context_->Index(cores * chunks)});
+  const UOp* number = core;  // of the loop's iteration, innermost first
+  launch.loops.assign(loops.begin() + static_cast<ptrdiff_t>(given), loops.end());
+  if (chunks > 1) {
+    const UOp* extent = loops[given]->source(0);
+    const UOp* count = context_->Index(chunks);
+    const UOp* chunk = dims_.Floordiv(dims_.Add(extent, context_->Index(chunks - 1)), count);
+    const UOp* length = chunk;
+    const UOp* first = dims_.Mul(given == 0 ? core : dims_.Floormod(core, count), chunk);
+    if (is_uneven) {
+      length = Make(Op::kMin, DType(), {chunk, Make(Op::kSub, DType(), {extent, first})});
+    }
+    // In the form in which the counter will have it, or that would be of another loop.
+    const UOp* loop = NewRange(dims_.Normalize(length), false);
+    launch.loops[0] = loop;
+    launch.counters[loops[given]] = dims_.Add(first, loop);
+    launch.inside[loops[given]] = loop;
+    number = dims_.Floordiv(core, count);
   }
-  const UOp* first = dims_.Mul(core, chunk);
-  const UOp* length = chunk;
-  if (!IsConst(extent) || ConstInt(extent) % cores != 0) {
-    const UOp* left = Make(Op::kSub, DType(), {extent, first});
-    length = Make(Op::kMin, DType(), {chunk, left});
+  for (size_t i = given; i-- > 0;) {
+    const UOp* extent = loops[i]->source(0);
+    launch.counters[loops[i]] = i == 0 ? number : dims_.Floormod(number, extent);
+    number = dims_.Floordiv(number, extent);
   }
-  // In the form in which the counters below will have it, or they would be of another loop.
-  launch.loop = NewRange(dims_.Normalize(length), false);
-  const UOp* counter = dims_.Add(first, launch.loop);
-  for (size_t i = count; i-- > 0;) {
-    const UOp* own = loops[i]->source(0);
-    launch.counters[loops[i]] = i == 0 ? counter : dims_.Floormod(counter, own);
-    if (i > 0) counter = dims_.Floordiv(counter, own);
-  }
-  launch.loops.assign(loops.begin() + static_cast<ptrdiff_t>(count) - 1, loops.end());
-  launch.loops[0] = launch.loop;
   return launch;
 }
 
@@ -108,10 +120,17 @@ absl::StatusOr<const UOp*> Scheduler::Canonicalise(const Kernel& kernel, const U
     sources.clear();
     for (int i = 0; i < node->num_sources(); ++i) {
       const UOp* source = node->source(i);
-      bool is_loop = node->op() == Op::kAfter && i > 0 && launch.counters.contains(source);
-      const UOp* copy = copies.at(is_loop ? launch.loop : source);
-      if (is_loop && std::find(sources.begin(), sources.end(), copy) != sources.end()) continue;
-      sources.push_back(copy);
+      if (node->op() == Op::kAfter && i > 0 && launch.counters.contains(source)) {
+        // What is left of the loop; a core has no more of it than it can see.
+        auto inside = launch.inside.find(source);
+        if (inside == launch.inside.end()) continue;
+        source = inside->second;
+      }
+      sources.push_back(copies.at(source));
+    }
+    if (node->op() == Op::kAfter && sources.size() == 1) {
+      copies[node] = sources[0];
+      continue;
     }
     Argument argument = node->argument();
     if (auto* axis = std::get_if<AxisArgument>(&argument)) axis->axis = num_axes++;

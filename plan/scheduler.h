@@ -173,7 +173,7 @@ class Scheduler {
   struct Launch {
     std::vector<const UOp*> loops;
     absl::flat_hash_map<const UOp*, const UOp*> counters;
-    const UOp* loop = nullptr;  // inside which the replaced ones lie
+    absl::flat_hash_map<const UOp*, const UOp*> inside;  // what is left of a loop that was cut
   };
   Launch PlanLaunch(const Kernel& kernel, const UOp* effect);
   absl::StatusOr<const UOp*> Canonicalise(const Kernel& kernel, const UOp* effect,
