@@ -18,6 +18,7 @@ absl::Status ScheduleEmitter::Run(Schedule* schedule) {
   for (int item : order) SVOD_RETURN_IF_ERROR(EmitItem(item));
   std::vector<const UOp*> results;
   SVOD_RETURN_IF_ERROR(EmitResults(&results));
+  KeepParameters(&results);
   const auto& function = s_.graph_.root->arg<FunctionArgument>();
   graph_.root =
       s_.Make(Op::kSink, DType(), results, FunctionArgument{false, function.name, function.opts});
@@ -37,6 +38,32 @@ absl::Status ScheduleEmitter::Run(Schedule* schedule) {
   }
   schedule->module.functions.push_back(std::move(graph_));
   return absl::OkStatus();
+}
+
+// A parameter that no kernel reads (all that would is empty) stays one: the first result comes
+// after it.
+void ScheduleEmitter::KeepParameters(std::vector<const UOp*>* results) {
+  if (results->empty() || BaseBuffer((*results)[0]) == nullptr) return;
+  absl::flat_hash_set<const UOp*> kept;
+  std::vector<const UOp*> stack = *results;
+  while (!stack.empty()) {
+    const UOp* node = stack.back();
+    stack.pop_back();
+    if (node->op() == Op::kSink || !kept.insert(node).second) continue;
+    stack.insert(stack.end(), node->sources().begin(), node->sources().end());
+  }
+  std::vector<const UOp*> after;
+  for (const UOp* node : s_.nodes_) {
+    if (node->op() == Op::kParam && !kept.contains(node)) after.push_back(node);
+  }
+  if (after.empty()) return;
+  const UOp*& first = (*results)[0];
+  if (first->op() == Op::kAfter) {
+    after.insert(after.begin(), first->sources().begin(), first->sources().end());
+  } else {
+    after.insert(after.begin(), first);
+  }
+  first = s_.Make(Op::kAfter, DType(), after);
 }
 
 absl::Status ScheduleEmitter::CollectItems() {

@@ -34,6 +34,7 @@ class ScheduleEmitter {
   };
 
   absl::Status CollectItems();
+  void KeepParameters(std::vector<const UOp*>* results);
   void AddReads(int item);
   absl::Status AddOrder();
   absl::Status Sort(std::vector<int>* order);

@@ -395,6 +395,12 @@ absl::Status Scheduler::BuildKernel(int number) {
       is_safe = is_safe && BaseBuffer(state) == BaseBuffer(base);
       kernel.operand_of[state] = 0;
     }
+    for (const UOp* state : kernel.gathered) {
+      if (!IsState(state) || StorageOf(state) != StorageOf(base)) continue;
+      if (demands_.snapshots.contains(state) || VersionOf(state) != VersionOf(base)) continue;
+      reads_itself = true;
+      is_safe = false;
+    }
   }
   bool folds = is_scatter && root->arg<ScatterArgument>().kind != ScatterKind::kSet;
   Access access = folds || reads_itself ? Access::kInOut : Access::kOut;

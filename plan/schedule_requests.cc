@@ -217,6 +217,7 @@ absl::Status Scheduler::ExpandGather(int index) {
   Value& base = values_[GatheredFrom(node)];
   base.is_forced = true;
   base.force_reason = "a gather reads it";
+  kernels_[static_cast<size_t>(requests_[index].kernel)].gathered.push_back(GatheredFrom(node));
   SVOD_ASSIGN_OR_RETURN(int positions, Ask(node->source(1), requests_[index].kernel,
                                            requests_[index].at, requests_[index].scope));
   requests_[index].sources.push_back(positions);

@@ -113,8 +113,9 @@ class Scheduler {
     std::vector<Region> regions;
     std::vector<Operand> operands;  // 0: what it writes
     absl::flat_hash_map<const UOp*, size_t> operand_of;
-    std::vector<const UOp*> grouped;  // ranges of float sums that fold in lanes
-    std::vector<int> state_loads;     // requests for elements of states of buffers
+    std::vector<const UOp*> grouped;   // ranges of float sums that fold in lanes
+    std::vector<int> state_loads;      // requests for elements of states of buffers
+    std::vector<const UOp*> gathered;  // what it reads at positions known at run time
     double stage_bytes = 0;
     bool stages_rows = false;  // holds a row of a contraction that another one consumes
     bool has_contraction = false, has_reduce = false, fuses_products = false;
