@@ -12,6 +12,24 @@ std::string DimensionName(TensorBuilder& builder, const UOp* x, int64_t axis) {
   return absl::StrCat("dimension ", axis, " of ", ShapeToString(builder.ShapeOf(x)));
 }
 
+// Each element is the nearest one: one read at a position that is kept inside.
+const UOp* PadAxisWithEdge(TensorBuilder& builder, const UOp* x, int64_t axis, int64_t low,
+                           int64_t high) {
+  if (low == 0 && high == 0) return x;
+  Dims& dims = builder.dims();
+  const UOp* size = builder.Dim(x, axis);
+  const UOp* padded = dims.Add(size, builder.Index(low + high));
+  const DType dtype = PositionDType(builder, padded);
+  Expression last = DimensionValue(builder, dims.Sub(size, builder.Index(1)), dtype);
+  Expression first = {builder, builder.ConstInt(dtype, 0)};
+  Expression before = {builder, builder.ConstInt(dtype, low)};
+  Expression position = PositionsAlong(builder, builder.RankOf(x), axis, padded, dtype) - before;
+  Shape shape(builder.ShapeOf(x).begin(), builder.ShapeOf(x).end());
+  shape[static_cast<size_t>(axis)] = padded;
+  return builder.Gather(x, builder.Expand(position.Of(Op::kMin, last).Of(Op::kMax, first), shape),
+                        axis);
+}
+
 // Both ends of one axis by copies of parts of the tensor.
 const UOp* PadAxisWith(TensorBuilder& builder, const UOp* x, int64_t axis, int64_t low,
                        int64_t high, PadMode mode) {
@@ -43,15 +61,8 @@ const UOp* PadAxisWith(TensorBuilder& builder, const UOp* x, int64_t axis, int64
       if (low > 0) before = builder.Flip(part(builder.Index(0), low), {axis});
       if (high > 0) after = builder.Flip(part(from_end(high), high), {axis});
       break;
-    case PadMode::kEdge: {
-      ShapeSpan shape = builder.ShapeOf(x);
-      Shape wide(shape.begin(), shape.end());
-      wide[static_cast<size_t>(axis)] = builder.Index(low);
-      if (low > 0) before = builder.Expand(part(builder.Index(0), 1), wide);
-      wide[static_cast<size_t>(axis)] = builder.Index(high);
-      if (high > 0) after = builder.Expand(part(from_end(1), 1), wide);
-      break;
-    }
+    case PadMode::kEdge:
+      return PadAxisWithEdge(builder, x, axis, low, high);
     case PadMode::kWrap:
       if (low > 0) before = part(from_end(low), low);
       if (high > 0) after = part(builder.Index(0), high);
