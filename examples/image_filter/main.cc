@@ -70,28 +70,29 @@ absl::StatusOr<svod::ExecutionPlan> PrepareFilter(int64_t height, int64_t width)
   svod::TensorBuilder b(std::make_shared<svod::Context>());
   const UOp* bytes = b.Param("picture", Scalar::kU8, {height, width, 3});
 
-  // The edge is repeated around the picture. Contiguous, since many elements of what follows read
-  // each of it.
-  const UOp* picture = b.Cast(bytes, Scalar::kF32);
-  const std::vector<int64_t> border = {kRadius, kRadius, 0};
-  const UOp* padded = b.Contiguous(svod::PadWith(b, picture, border, border, svod::PadMode::kEdge));
+  // A plane for each colour, so that neighbours in a row are neighbours in memory; around each its
+  // edge is repeated. Contiguous is what many elements of the next step read.
+  const UOp* planes = b.Contiguous(b.Cast(b.Permute(bytes, {2, 0, 1}), Scalar::kF32));
+  const std::vector<int64_t> border = {0, kRadius, kRadius};
+  const UOp* padded = b.Contiguous(svod::PadWith(b, planes, border, border, svod::PadMode::kEdge));
   const std::vector<double> blur = BlurWeights();
-  const UOp* blurred = Correlate(b, b.Contiguous(Correlate(b, padded, 0, blur)), 1, blur);
-  const UOp* sharpened = b.Add(picture, b.Mul(b.Sub(picture, blurred), b.Like(picture, kAmount)));
+  const UOp* blurred = Correlate(b, b.Contiguous(Correlate(b, padded, 1, blur)), 2, blur);
+  const UOp* sharpened = b.Contiguous(
+      ToBytes(b, b.Add(planes, b.Mul(b.Sub(planes, blurred), b.Like(planes, kAmount)))));
 
   // One pixel of the border is enough for the slopes.
-  const UOp* around = b.Shrink(padded, b.ConstShape({kRadius - 1, kRadius - 1, 0}),
-                               b.ConstShape({height + 2, width + 2, 3}));
-  const UOp* luminance = b.Like(picture, 0);
+  const UOp* around = b.Shrink(padded, b.ConstShape({0, kRadius - 1, kRadius - 1}),
+                               b.ConstShape({3, height + 2, width + 2}));
+  const UOp* luminance = b.Like(planes, 0);
   for (int64_t i = 0; i < 3; ++i) {
-    const UOp* channel = b.Squeeze(b.ShrinkAxis(around, 2, b.Index(i), b.Index(1)), 2);
-    luminance = b.Add(luminance, b.Mul(channel, b.Like(channel, kLuminance[i])));
+    const UOp* plane = b.Squeeze(b.ShrinkAxis(around, 0, b.Index(i), b.Index(1)), 0);
+    luminance = b.Add(luminance, b.Mul(plane, b.Like(plane, kLuminance[i])));
   }
   luminance = b.Contiguous(luminance);
   const UOp* down = Correlate(b, Correlate(b, luminance, 0, {-1, 0, 1}), 1, {1, 2, 1});
   const UOp* across = Correlate(b, Correlate(b, luminance, 1, {-1, 0, 1}), 0, {1, 2, 1});
   const UOp* steepness = b.Make(Op::kSqrt, {b.Add(svod::Square(b, down), svod::Square(b, across))});
-  return example::PrepareGraph(b, {ToBytes(b, sharpened), ToBytes(b, steepness)});
+  return example::PrepareGraph(b, {b.Permute(sharpened, {1, 2, 0}), ToBytes(b, steepness)});
 }
 
 // --- The same in plain loops.
