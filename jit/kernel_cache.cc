@@ -73,7 +73,7 @@ struct KernelCache::State {
   std::atomic<int64_t> time = 0;
   std::atomic<int64_t> code_bytes = 0, num_kernels = 0;
   std::atomic<int64_t> misses = 0, waits = 0, compiles = 0, failures = 0, evictions = 0;
-  std::atomic<int64_t> compile_ns = 0;
+  std::atomic<int64_t> optimize_ns{0}, compile_ns = 0;
   std::mutex eviction_mutex;
   std::atomic<int64_t> evict_above_bytes = 0;
 
@@ -236,10 +236,14 @@ absl::StatusOr<KernelPtr> KernelCache::GetOrCompile(const UOp* sink,
   bool is_counted = false;
   auto make = [&]() -> absl::StatusOr<KernelTable::Found> {
     Context context;  // passes make nodes; the caller's context is only read
-    SVOD_ASSIGN_OR_RETURN(const UOp* final_sink,
-                          state_->options.optimize(context.Import(sink), context, full));
+    auto start = std::chrono::steady_clock::now();
+    absl::StatusOr<const UOp*> final_sink =
+        state_->options.optimize(context.Import(sink), context, full);
+    state_->optimize_ns.fetch_add(static_cast<int64_t>(MillisecondsSince(start) * 1e6),
+                                  std::memory_order_relaxed);
+    if (!final_sink.ok()) return final_sink.status();
     is_counted = true;
-    return state_->GetOrMakeFinal(final_sink, full);
+    return state_->GetOrMakeFinal(*final_sink, full);
   };
   auto found = state_->sources.GetOrMake(
       MakeSourceKey(sink, full), state_->time.load(std::memory_order_relaxed), &outcome, make);
@@ -298,6 +302,7 @@ KernelCacheStats KernelCache::stats() const {
   stats.waits = state_->waits.load();
   stats.compiles = state_->compiles.load();
   stats.failures = state_->failures.load();
+  stats.optimize_ms = static_cast<double>(state_->optimize_ns.load()) * 1e-6;
   stats.compile_ms = static_cast<double>(state_->compile_ns.load()) * 1e-6;
   stats.evictions = state_->evictions.load();
   stats.kernels = state_->num_kernels.load();

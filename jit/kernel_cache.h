@@ -48,6 +48,7 @@ struct KernelCacheStats {
   int64_t waits = 0;              // misses that waited for another thread's compilation
   int64_t compiles = 0;           // compilations that succeeded
   int64_t failures = 0;           // compilations that failed
+  double optimize_ms = 0;         // verification and passes, of all that were asked for by source
   double compile_ms = 0;          // of successful ones: lowering, code generation and linking
   int64_t evictions = 0;          // kernels
   int64_t kernels = 0;            // in the cache now

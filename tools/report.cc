@@ -153,7 +153,8 @@ std::string FormatProfile(const RunResult& result) {
 std::string FormatCacheStats(const KernelCacheStats& stats) {
   std::string text =
       absl::StrCat("hits ", stats.hits, "\nmisses ", stats.misses, "\nwaits ", stats.waits,
-                   "\ncompiles ", stats.compiles, "\nfailures ", stats.failures, "\ncompile time ",
+                   "\ncompiles ", stats.compiles, "\nfailures ", stats.failures, "\noptimise time ",
+                   FormatNanoseconds(stats.optimize_ms * 1e6), "\ncompile time ",
                    FormatNanoseconds(stats.compile_ms * 1e6), "\nevictions ", stats.evictions,
                    "\nkernels ", stats.kernels, "\ncode bytes ", stats.code_bytes, "\ndisk hits ",
                    stats.disk.hits, "\ndisk misses ", stats.disk.misses, "\ndisk rejects ",
