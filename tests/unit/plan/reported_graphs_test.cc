@@ -107,6 +107,17 @@ TEST(ReportedGraphs, Case17UpdatesInPlaceAddUp) {
   }
 }
 
+TEST(ReportedGraphs, Case23LongFloatSumsDoNotDrift) {
+  constexpr int64_t kSize = 1000000;
+  TensorBuilder b(std::make_shared<Context>());
+  const UOp* x = b.Param("x", Scalar::kF32, {kSize});
+  std::vector<TensorValue> params = {Floats({kSize}, std::vector<float>(kSize, 0.1f))};
+  std::vector<TensorValue> results =
+      ResultsOf(b.Finish("g", {b.ReduceAxis(ReduceKind::kAdd, x, {0}, false)}), params);
+  ASSERT_EQ(results.size(), 1);
+  EXPECT_NEAR(Numbers(results[0])[0], 100000, 0.05);  // one accumulator would give 100958.34
+}
+
 TEST(ReportedGraphs, Case24LongChains) {
   TensorBuilder b(std::make_shared<Context>());
   const UOp* x = b.Param("x", Scalar::kF32, {2});
