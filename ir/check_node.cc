@@ -243,8 +243,8 @@ absl::Status CheckTensorOp(Op op, DType dtype, absl::Span<const UOp* const> sour
     }
   }
   if ((op == Op::kGather || op == Op::kScatter) && !sources[1]->dtype().is_integer()) {
-    return Error(op, absl::StrCat("positions, got ", ToString(sources[1]->dtype()),
-                                  ", expected integers"));
+    return Error(
+        op, absl::StrCat("positions, got ", ToString(sources[1]->dtype()), ", expected integers"));
   }
   if (const auto* axes = std::get_if<AxesArgument>(&argument)) {
     SVOD_RETURN_IF_ERROR(CheckAxes(op, axes->axes));
@@ -265,9 +265,9 @@ absl::Status CheckTensorOp(Op op, DType dtype, absl::Span<const UOp* const> sour
     }
     bool bitwise = reduce->kind == ReduceKind::kAnd || reduce->kind == ReduceKind::kOr;
     if (bitwise && sources[0]->dtype().is_float()) {
-      return Error(op, absl::StrCat("reduce_", ToString(reduce->kind), ", got ",
-                                    ToString(sources[0]->dtype()),
-                                    ", expected an integer or bool"));
+      return Error(op,
+                   absl::StrCat("reduce_", ToString(reduce->kind), ", got ",
+                                ToString(sources[0]->dtype()), ", expected an integer or bool"));
     }
   }
   return absl::OkStatus();

@@ -33,13 +33,13 @@ struct EvaluateGraphOptions {
 };
 
 // Runs a graph on `params` by slot, each of the shape that its PARAM has for these variables, and
-// gives what the graph returns, in order. Parameters and buffers that are assigned to are changed in
-// `params`; reads see the state that they name: those of the state before an ASSIGN never see it.
-// BUFFERs start as zeros. CALLs run with the kernel interpreter (evaluate.h), COPY and BUFFER_VIEW
-// on bytes. Arithmetic is EvaluateScalar's; a REDUCE_AXIS folds in row-major order of the axes, f16
-// and bf16 in f32 and rounded once at the end; a SCATTER goes through positions in row-major order.
-// Errors: InvalidArgument for wrong parameters and shapes that do not fit; OutOfRange for variables
-// outside their bounds; Unimplemented for CUSTOM_FUNCTION.
+// gives what the graph returns, in order. Parameters and buffers that are assigned to are changed
+// in `params`; reads see the state that they name: those of the state before an ASSIGN never see
+// it. BUFFERs start as zeros. CALLs run with the kernel interpreter (evaluate.h), COPY and
+// BUFFER_VIEW on bytes. Arithmetic is EvaluateScalar's; a REDUCE_AXIS folds in row-major order of
+// the axes, f16 and bf16 in f32 and rounded once at the end; a SCATTER goes through positions in
+// row-major order. Errors: InvalidArgument for wrong parameters and shapes that do not fit;
+// OutOfRange for variables outside their bounds; Unimplemented for CUSTOM_FUNCTION.
 absl::StatusOr<std::vector<TensorValue>> EvaluateGraph(const Function& graph,
                                                        std::vector<TensorValue>& params,
                                                        const EvaluateGraphOptions& options = {});

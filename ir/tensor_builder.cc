@@ -115,8 +115,8 @@ int64_t TensorBuilder::Axis(const UOp* tensor, int64_t axis, absl::string_view o
   int64_t rank = RankOf(tensor) + extra;
   if (!ok()) return -1;
   if (axis >= -rank && axis < rank) return axis < 0 ? axis + rank : axis;
-  FailInvalid(absl::StrCat(op, ": axis, got ", axis, " for shape ",
-                           ShapeToString(ShapeOf(tensor)), ", expected ", -rank, " to ", rank - 1));
+  FailInvalid(absl::StrCat(op, ": axis, got ", axis, " for shape ", ShapeToString(ShapeOf(tensor)),
+                           ", expected ", -rank, " to ", rank - 1));
   return -1;
 }
 

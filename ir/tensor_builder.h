@@ -40,8 +40,8 @@ class TensorBuilder {
   absl::Status Take();
 
   // --- What is given. Parameters take slots 0, 1, 2, ... unless told theirs.
-  const UOp* Param(absl::string_view name, DType dtype, ShapeSpan shape, Access access = Access::kIn,
-                   int64_t slot = -1);
+  const UOp* Param(absl::string_view name, DType dtype, ShapeSpan shape,
+                   Access access = Access::kIn, int64_t slot = -1);
   const UOp* Param(absl::string_view name, DType dtype, std::initializer_list<int64_t> shape,
                    Access access = Access::kIn);
   const UOp* Buffer(DType dtype, ShapeSpan shape, int64_t id = -1);

@@ -104,11 +104,10 @@ struct ScatterArgument {
 };
 
 // Its alternatives stand in the order of ArgumentKind.
-using Argument =
-    std::variant<std::monostate, ConstArgument, VariableArgument, ParamArgument, BufferArgument,
-                 ScratchArgument, AlignmentArgument, AxisArgument, ReduceArgument, FunctionArgument,
-                 LanesArgument, ViewArgument, CustomArgument, AxesArgument, ReduceAxesArgument,
-                 ScatterArgument>;
+using Argument = std::variant<std::monostate, ConstArgument, VariableArgument, ParamArgument,
+                              BufferArgument, ScratchArgument, AlignmentArgument, AxisArgument,
+                              ReduceArgument, FunctionArgument, LanesArgument, ViewArgument,
+                              CustomArgument, AxesArgument, ReduceAxesArgument, ScatterArgument>;
 
 // A content hash: equal programs have equal hashes in every context, process and run.
 struct Hash128 {

@@ -16,8 +16,8 @@ inline constexpr absl::string_view kMulaccOpt = "mulacc";
 //   result = acc[0]
 // REDUCEs over the same ranges share the loops. f16 and bf16 accumulate in f32 and round once, at
 // the end. Folds in the order of the loops, as the interpreter does.
-// In a kernel with kMulaccOpt among its opts, a float sum folds a product without rounding it first.
-// Errors: Linearize's.
+// In a kernel with kMulaccOpt among its opts, a float sum folds a product without rounding it
+// first. Errors: Linearize's.
 absl::StatusOr<const UOp*> RunLowerReduce(const UOp* root, PassContext& context);
 
 }  // namespace svod

@@ -135,8 +135,7 @@ TEST(GraphShrinkerTest, WhatIsLeftIsTheCulprit) {
         others += is_source || op == culprit ? 0 : 1;
       }
       // Where a part that is assigned to is the culprit, the assignment stays.
-      EXPECT_LE(others, 1) << "seed " << seed << "\n"
-                                                        << DescribeCase(small);
+      EXPECT_LE(others, 1) << "seed " << seed << "\n" << DescribeCase(small);
       EXPECT_EQ(small.graph.root->sources().size(), 1u);
     }
     EXPECT_EQ(tried, 3) << InfoOf(culprit).text;
