@@ -17,13 +17,8 @@ namespace svod {
 class LaneRewriter {
  public:
   // `mask`, if not null, is a bool vector: lanes where it is false load nothing.
-  LaneRewriter(const UOp* range, const UOp* base, int lanes, const UOp* mask, PassContext& pass)
-      : range_(range),
-        base_(base),
-        lanes_(lanes),
-        mask_(mask),
-        pass_(pass),
-        context_(pass.context) {}
+  LaneRewriter(const UOp* range, const UOp* base, int lanes, const UOp* mask, Context& context)
+      : range_(range), base_(base), lanes_(lanes), mask_(mask), context_(context) {}
 
   // Rewrites a node whose sources are done; `replaced` holds nodes that others have rewritten.
   // Errors: InvalidArgument when lanes cannot take the node's part.
@@ -56,7 +51,6 @@ class LaneRewriter {
   const UOp* base_;
   int lanes_;
   const UOp* mask_;
-  PassContext& pass_;
   Context& context_;
   absl::flat_hash_map<const UOp*, Form> forms_;
 };

@@ -210,7 +210,7 @@ class Actor {
       const UOp* counters = Make(Op::kAdd, {SplatOf(base_, lanes), LaneNumbers(lanes)});
       mask = Make(Op::kCmpLt, {counters, SplatOf(loop_->source(0), lanes)});
     }
-    LaneRewriter lane(loop_, base_, lanes, mask, pass_);
+    LaneRewriter lane(loop_, base_, lanes, mask, context_);
     Replaced replaced;
     for (const UOp* node : order_) {
       if (node != end_) {
@@ -303,11 +303,11 @@ class Actor {
       rest = Make(Op::kFloormod, {extent, amount});
     }
     outer_ = Make(Op::kRange, {whole}, loop_->argument());
-    LaneRewriter main(loop_, Make(Op::kMul, {outer_, amount}), lanes, nullptr, pass_);
+    LaneRewriter main(loop_, Make(Op::kMul, {outer_, amount}), lanes, nullptr, context_);
     std::optional<LaneRewriter> tail;
     if (!IsConstInt(rest, 0)) {
       mask = Make(Op::kCmpLt, {LaneNumbers(lanes), SplatOf(rest, lanes)});
-      tail.emplace(loop_, Make(Op::kMul, {whole, amount}), lanes, mask, pass_);
+      tail.emplace(loop_, Make(Op::kMul, {whole, amount}), lanes, mask, context_);
     }
     Replaced replaced, again;
     // The last elements are folded over loops of their own.
