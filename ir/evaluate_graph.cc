@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <new>
 #include <optional>
 #include <set>
 
@@ -556,7 +557,12 @@ void TensorValue::SetBitsAt(int64_t i, uint64_t bits) {
 absl::StatusOr<std::vector<TensorValue>> EvaluateGraph(const Function& graph,
                                                        std::vector<TensorValue>& params,
                                                        const EvaluateGraphOptions& options) {
-  return GraphEvaluator(graph, params, options).Run();
+  // What fits max_elements may still be more than the process may have.
+  try {
+    return GraphEvaluator(graph, params, options).Run();
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError("evaluate: out of memory");
+  }
 }
 
 }  // namespace svod

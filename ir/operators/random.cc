@@ -1,5 +1,7 @@
 #include "ir/operators/random.h"
 
+#include <cmath>
+
 #include "absl/strings/str_cat.h"
 #include "ir/operators/compose.h"
 
@@ -107,6 +109,20 @@ const UOp* RandomBits(TensorBuilder& builder, const UOp* key, ShapeSpan shape, D
   return builder.Cast(words->first, dtype);
 }
 
+namespace {
+
+// The largest number of the dtype that is below `high`.
+uint64_t BitsBelow(DType dtype, double high) {
+  uint64_t bits = DoubleToBits(dtype.scalar, high);
+  double number = BitsToDouble(dtype.scalar, bits);
+  if (number < high) return bits;
+  uint64_t sign = uint64_t{1} << (dtype.size_bytes() * 8 - 1);
+  if (number == 0) return sign | 1;
+  return number > 0 ? bits - 1 : bits + 1;
+}
+
+}  // namespace
+
 const UOp* RandomUniform(TensorBuilder& builder, const UOp* key, ShapeSpan shape, double low,
                          double high, DType dtype) {
   if (!IsFloatDType(builder, "random_uniform", dtype)) return nullptr;
@@ -116,12 +132,19 @@ const UOp* RandomUniform(TensorBuilder& builder, const UOp* key, ShapeSpan shape
     return FailOperator(builder, "random_uniform", "low and high", absl::StrCat(low, " and ", high),
                         "low < high");
   }
+  double width = BitsToDouble(dtype.scalar, DoubleToBits(dtype.scalar, high - low));
+  if (!std::isfinite(width) || !std::isfinite(low)) {
+    return FailOperator(builder, "random_uniform", "low and high", absl::StrCat(low, " and ", high),
+                        absl::StrCat("a difference that ", ToString(dtype), " can hold"));
+  }
   // As many bits as the fraction holds, so that the conversion is exact and 1 is not reached.
   DType wide = WideDType(dtype);
   Expression u = wide == Scalar::kF64 ? AsFloat(Joined(*words).Of(Op::kShr, 11), wide) * 0x1p-53
                                       : AsFloat(words->first.Of(Op::kShr, 8), wide) * 0x1p-24;
   if (low != 0 || high != 1) u = u * (high - low) + low;
-  return builder.Cast(u, dtype);
+  // Scaling and narrowing round, at times up to `high`.
+  return builder.Make(
+      Op::kMin, {builder.Cast(u, dtype), builder.context().Bits(dtype, BitsBelow(dtype, high))});
 }
 
 const UOp* RandomNormal(TensorBuilder& builder, const UOp* key, ShapeSpan shape, double mean,

@@ -12,8 +12,8 @@ namespace {
 
 class Packer {
  public:
-  Packer(const UOp* sink, int64_t axis, PassContext& pass)
-      : sink_(sink), axis_(axis), pass_(pass), context_(pass.context) {}
+  Packer(const UOp* sink, int64_t axis, Context& context)
+      : sink_(sink), axis_(axis), context_(context) {}
 
   absl::StatusOr<const UOp*> Run() {
     order_ = Toposort(sink_);
@@ -191,7 +191,6 @@ class Packer {
 
   const UOp* sink_;
   int64_t axis_;
-  PassContext& pass_;
   Context& context_;
   std::vector<const UOp*> order_;
   LinearKernel linear_;
@@ -207,7 +206,7 @@ class Packer {
 }  // namespace
 
 absl::StatusOr<const UOp*> PackPanel(const UOp* sink, int64_t axis, PassContext& context) {
-  return Packer(sink, axis, context).Run();
+  return Packer(sink, axis, context.context).Run();
 }
 
 }  // namespace svod
