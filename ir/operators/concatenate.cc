@@ -43,6 +43,19 @@ const UOp* Concatenate(TensorBuilder& builder, absl::Span<const UOp* const> tens
     if (!IsConstInt(builder.Dim(tensor, axis), 0)) pieces.push_back(tensor);
   }
   if (pieces.empty()) return tensors[0];
+  // Of very many tensors, groups are put together first, in memory: an element that is chosen from
+  // hundreds of pieces takes the code generator seconds.
+  constexpr size_t kMaxPieces = 16;
+  while (pieces.size() > kMaxPieces) {
+    std::vector<const UOp*> groups;
+    for (size_t i = 0; i < pieces.size(); i += kMaxPieces) {
+      size_t count = std::min(kMaxPieces, pieces.size() - i);
+      const UOp* group = Concatenate(builder, absl::MakeConstSpan(pieces).subspan(i, count), axis);
+      groups.push_back(count == 1 ? group : builder.Contiguous(group));
+    }
+    if (!builder.ok()) return nullptr;
+    pieces = std::move(groups);
+  }
   std::vector<const UOp*> begins = {builder.Index(0)};
   for (const UOp* piece : pieces) {
     begins.push_back(builder.dims().Add(begins.back(), builder.Dim(piece, axis)));

@@ -1,6 +1,7 @@
 // Tensor graphs as plans: what stands between kernels, sizes that change, results that are reused.
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "executor/executor.h"
 #include "gmock/gmock.h"
 #include "ir/text.h"
@@ -91,6 +92,29 @@ graph @g(%n = define_var "n", min=1, max=40; %x: f32[%n]) {
     EXPECT_THAT(plan.outputs()[1].shape, ::testing::ElementsAre(2 * n));
     EXPECT_THAT(Result(plan, 0), ::testing::Each(::testing::FloatEq(1.0f / static_cast<float>(n))));
     EXPECT_EQ(Result(plan, 1).back(), 3);
+  }
+}
+
+// Reported case 24, compiled: a stack of thousands.
+TEST_F(TensorPlans, AStackOfThousandsIsPutTogetherInGroups) {
+  constexpr int kPieces = 6131;
+  std::string params, operands;
+  for (int i = 0; i < kPieces; ++i) {
+    absl::StrAppend(&params, i == 0 ? "" : ", ", "%x", i, ": f32[3]");
+    absl::StrAppend(&operands, i == 0 ? "" : ", ", "%x", i);
+  }
+  ExecutionPlan plan = Plan(absl::StrCat("graph @g(", params, ") {\n  %y = stack_tensors(",
+                                         operands, ", axis=0)\n  return %y\n}\n"));
+  EXPECT_LE(plan.report().num_kernels, 10);
+  for (int i = 0; i < kPieces; ++i) {
+    float number = static_cast<float>(i);
+    Fill(plan, static_cast<size_t>(i), {number, number + 0.25f, number + 0.5f});
+  }
+  ASSERT_TRUE(Execute(plan, {}).ok());
+  std::vector<float> stacked = Result(plan, 0);
+  ASSERT_EQ(stacked.size(), 3 * kPieces);
+  for (size_t i = 0; i < stacked.size(); ++i) {
+    ASSERT_EQ(stacked[i], static_cast<float>(i / 3) + 0.25f * static_cast<float>(i % 3));
   }
 }
 
