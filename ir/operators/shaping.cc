@@ -75,6 +75,9 @@ const UOp* PadAxisWith(TensorBuilder& builder, const UOp* x, int64_t axis, int64
   return Concatenate(builder, pieces, axis);
 }
 
+// No tensor reaches so far: diagonals beyond count as this one.
+constexpr int64_t kFarDiagonal = int64_t{1} << 61;
+
 const UOp* Triangle(TensorBuilder& builder, absl::string_view op, const UOp* x, int64_t diagonal,
                     bool is_lower) {
   if (!IsReady(builder, op, {x})) return nullptr;
@@ -83,6 +86,7 @@ const UOp* Triangle(TensorBuilder& builder, absl::string_view op, const UOp* x, 
                         "at least 2 dimensions");
   }
   // The upper triangle is all but the lower one that ends just before its diagonal.
+  diagonal = std::clamp(diagonal, -kFarDiagonal, kFarDiagonal);
   const UOp* bound = builder.Index(is_lower ? diagonal : diagonal - 1);
   const UOp* mask = TriangularMask(builder, builder.Dim(x, -2), builder.Dim(x, -1), bound);
   const UOp* zero = builder.ConstInt(x->dtype(), 0);
@@ -252,6 +256,10 @@ const UOp* TriangularMask(TensorBuilder& builder, const UOp* rows, const UOp* co
   if (!IsReady(builder, "tri", {rows, columns, diagonal})) return nullptr;
   Expression row = PositionsAlong(builder, 2, 0, rows, Scalar::kI64);
   Expression column = PositionsAlong(builder, 2, 1, columns, Scalar::kI64);
+  // Further out there are no elements, and sums that would wrap.
+  Dims& dims = builder.dims();
+  diagonal =
+      dims.Max(dims.Min(diagonal, builder.Index(kFarDiagonal)), builder.Index(-kFarDiagonal));
   return column <= row + DimensionValue(builder, diagonal, Scalar::kI64);
 }
 
