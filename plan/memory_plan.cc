@@ -464,7 +464,7 @@ class MemoryPlanner {
     absl::flat_hash_set<const UOp*> listed;
     for (const Function& function : module_.functions) {
       if (function.root == graph_.root) {
-        plan_.module.functions.push_back(std::move(graph));
+        plan_.module.functions.push_back(graph);
         continue;
       }
       bool is_kept = is_called.contains(function.root) || !was_called.contains(function.root);

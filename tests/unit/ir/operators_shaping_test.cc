@@ -109,9 +109,9 @@ TEST_F(OperatorsShapingTest, PaddingOfSymbolicDimensions) {
   const UOp* n = b.Variable("n", 3, 8);
   const UOp* x = Given(Scalar::kF32, Shape{n}, {4}, {1, 2, 3, 4});
   variables = {{"n", 4}};
-  for (auto [mode, expected] : {std::pair{"reflect", Numbers{3, 2, 1, 2, 3, 4, 3}},
-                                std::pair{"edge", Numbers{1, 1, 1, 2, 3, 4, 4}},
-                                std::pair{"wrap", Numbers{3, 4, 1, 2, 3, 4, 1}}}) {
+  for (const auto& [mode, expected] : {std::pair{"reflect", Numbers{3, 2, 1, 2, 3, 4, 3}},
+                                       std::pair{"edge", Numbers{1, 1, 1, 2, 3, 4, 4}},
+                                       std::pair{"wrap", Numbers{3, 4, 1, 2, 3, 4, 1}}}) {
     const UOp* y = Call("pad_mode", {x},
                         {{"low", int64_t{2}}, {"high", int64_t{1}}, {"mode", std::string(mode)}});
     EXPECT_EQ(ShapeOf(y), "f32[n + 3]");
