@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_format.h"
@@ -227,8 +228,16 @@ const UOp* Context::Int(DType dtype, int64_t value) {
   return Bits(dtype, static_cast<uint64_t>(value));
 }
 
+// Truncates; beyond the integers the nearest one, and 0 for NaN.
+static int64_t Saturated(double value) {
+  if (std::isnan(value)) return 0;
+  if (value >= 0x1p63) return std::numeric_limits<int64_t>::max();
+  if (value < -0x1p63) return std::numeric_limits<int64_t>::min();
+  return static_cast<int64_t>(value);
+}
+
 const UOp* Context::Float(DType dtype, double value) {
-  if (!dtype.is_float()) return Int(dtype, static_cast<int64_t>(value));
+  if (!dtype.is_float()) return Int(dtype, Saturated(value));
   return Bits(dtype, DoubleToBits(dtype.scalar, value));
 }
 
@@ -276,7 +285,7 @@ int64_t ConstInt(const UOp* node) {
   SVOD_DCHECK(IsConst(node));
   uint64_t bits = node->arg<ConstArgument>().bits;
   DType dtype = node->dtype();
-  if (dtype.is_float()) return static_cast<int64_t>(BitsToDouble(dtype.scalar, bits));
+  if (dtype.is_float()) return Saturated(BitsToDouble(dtype.scalar, bits));
   int width = InfoOf(dtype.scalar).size_bytes * 8;
   if (!dtype.is_signed() || width == 64) return static_cast<int64_t>(bits);
   return static_cast<int64_t>(bits << (64 - width)) >> (64 - width);
