@@ -17,6 +17,7 @@
 #include "ir/status_macros.h"
 #include "ir/text.h"
 #include "ir/verify.h"
+#include "jit/choose_actions.h"
 #include "jit/compile.h"
 #include "plan/describe_schedule.h"
 #include "plan/prepare.h"
@@ -269,12 +270,6 @@ absl::StatusOr<RunResult> Session::RunIn(const Module& module, const Function& f
   }
   RunResult result;
   int64_t start = NowNs();
-  const Module* program = &module;
-  Schedule schedule;
-  if (IsTensorGraph(function.root)) {
-    SVOD_ASSIGN_OR_RETURN(schedule, ScheduleGraph(function));
-    program = &schedule.module;
-  }
   SVOD_ASSIGN_OR_RETURN(CompileOptions compile, Compilation());
   PrepareOptions options;
   options.task_runner = MakeTbbTaskRunner(executor_.get());
@@ -282,7 +277,7 @@ absl::StatusOr<RunResult> Session::RunIn(const Module& module, const Function& f
   SVOD_ASSIGN_OR_RETURN(
       ExecutionPlan plan,
       Prepare(
-          *program, function.name(),
+          module, function.name(),
           [&](const UOp* sink) { return cache_->GetOrCompile(sink, compile); }, options));
   result.prepare_ms = static_cast<double>(NowNs() - start) * 1e-6;
   result.schedule = DescribeSchedule(plan);
@@ -380,6 +375,7 @@ absl::StatusOr<std::string> Session::Emit(const Function& function, Stage stage)
   }
   for (Function& kernel : kernels) {
     PassContext context(*owner);
+    SVOD_ASSIGN_OR_RETURN(kernel.root, OptimizeLoops(kernel.root, options.target, context));
     SVOD_ASSIGN_OR_RETURN(kernel.root, OptimizeKernel(kernel.root, context));
     std::string one;
     switch (stage) {
