@@ -25,7 +25,8 @@ uint64_t EvaluateScalar(Op op, DType dtype, DType operand, absl::Span<const uint
 // The value that a REDUCE starts from: 0, 1, the dtype's lowest or highest (floats: infinities),
 // all ones, 0.
 uint64_t ReduceIdentity(ReduceKind kind, DType dtype);
-Op ReduceOp(ReduceKind kind);  // the binary op that folds
+Op ReduceOp(ReduceKind kind);    // the binary op that folds
+Op ScatterOp(ScatterKind kind);  // the same for a SCATTER that does not just store
 
 struct EvaluateOptions {
   absl::Span<const std::pair<std::string, int64_t>> variables;

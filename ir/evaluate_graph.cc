@@ -29,17 +29,6 @@ bool IsState(const UOp* node) {
   return op == Op::kParam || op == Op::kBuffer || op == Op::kBufferView || op == Op::kAfter;
 }
 
-bool IsMovementOfTargets(Op op) {
-  return op == Op::kReshape || op == Op::kPermute || op == Op::kShrink || op == Op::kFlip;
-}
-
-// The state of a buffer that an ASSIGN's target is movement of.
-const UOp* TargetState(const UOp* assign) {
-  const UOp* target = assign->source(0);
-  while (IsMovementOfTargets(target->op())) target = target->source(0);
-  return target;
-}
-
 // The nodes that a value depends on; what is inside called kernels and BINDs is no part of it.
 absl::Span<const UOp* const> OperandsOf(const UOp* node) {
   if (node->op() == Op::kCall) return node->sources().subspan(1);
@@ -368,7 +357,7 @@ absl::Status GraphEvaluator::EvaluateAfter(const UOp* node) {
 }
 
 absl::Status GraphEvaluator::EvaluateAssign(const UOp* node) {
-  const UOp* state = TargetState(node);
+  const UOp* state = AssignedState(node);
   if (!IsState(state)) {
     return absl::InvalidArgumentError(
         absl::StrCat("target, got ", InfoOf(state->op()).text,
@@ -508,7 +497,7 @@ absl::Status GraphEvaluator::Evaluate(const UOp* node) {
   if (!status.ok()) return Annotate(status, absl::StrCat("evaluate: ", graph_.Describe(node)));
   if (node == graph_.root) return absl::OkStatus();
   for (const UOp* operand : OperandsOf(node)) Release(operand);
-  if (node->op() == Op::kAssign) Release(TargetState(node));
+  if (node->op() == Op::kAssign) Release(AssignedState(node));
   return absl::OkStatus();
 }
 
@@ -526,7 +515,7 @@ absl::StatusOr<std::vector<TensorValue>> GraphEvaluator::Run() {
   std::vector<const UOp*> order = OrderOf(root);
   for (const UOp* node : order) {
     for (const UOp* operand : OperandsOf(node)) ++uses_[operand];
-    if (node->op() == Op::kAssign) ++uses_[TargetState(node)];
+    if (node->op() == Op::kAssign) ++uses_[AssignedState(node)];
   }
   for (const UOp* node : order) SVOD_RETURN_IF_ERROR(Evaluate(node));
   SVOD_RETURN_IF_ERROR(CheckConflicts());

@@ -356,6 +356,11 @@ uint64_t ReduceIdentity(ReduceKind kind, DType dtype) {
   return 0;
 }
 
+Op ScatterOp(ScatterKind kind) {
+  constexpr Op kOps[] = {Op::kWhere, Op::kAdd, Op::kMul, Op::kMax, Op::kMin};
+  return kOps[static_cast<int>(kind)];
+}
+
 Op ReduceOp(ReduceKind kind) {
   constexpr Op kOps[] = {Op::kAdd, Op::kMul, Op::kMax, Op::kMin, Op::kAnd, Op::kOr};
   return kOps[static_cast<int>(kind)];

@@ -320,11 +320,6 @@ absl::StatusOr<SharedTensor> Gather(const UOp* node, const SharedTensor& x,
   return out;
 }
 
-Op FoldOf(ScatterKind kind) {
-  constexpr Op kOps[] = {Op::kWhere, Op::kAdd, Op::kMul, Op::kMax, Op::kMin};
-  return kOps[static_cast<int>(kind)];
-}
-
 absl::StatusOr<SharedTensor> Scatter(const UOp* node, const SharedTensor& x,
                                      const SharedTensor& positions, const SharedTensor& updates,
                                      TensorMaker& maker) {
@@ -341,7 +336,7 @@ absl::StatusOr<SharedTensor> Scatter(const UOp* node, const SharedTensor& x,
   Dimensions to = StridesOf(x.shape);
   int64_t stride = to[axis], size = x.shape[axis];
   to[axis] = 0;
-  Op fold = FoldOf(argument.kind);
+  Op fold = ScatterOp(argument.kind);
   ForEachRow<2>(positions.shape, {to, StridesOf(positions.shape)}, {},
                 [&](const auto& offsets, const auto& steps, int64_t length) {
                   for (int64_t i = 0; i < length; ++i) {

@@ -262,6 +262,15 @@ bool Dims::AtMost(const UOp* a, const UOp* b) {
   return difference.exact && BoundsOf(difference, ranges_).min >= 0;
 }
 
+bool Dims::BroadcastsTo(ShapeSpan from, ShapeSpan to) {
+  if (from.size() > to.size()) return false;
+  for (size_t back = 1; back <= from.size(); ++back) {
+    const UOp* dimension = from[from.size() - back];
+    if (!IsConstInt(dimension, 1) && !Same(dimension, to[to.size() - back])) return false;
+  }
+  return true;
+}
+
 // --- Shapes -----------------------------------------------------------------------------------
 
 absl::StatusOr<Shape> BroadcastShapes(absl::Span<const ShapeSpan> shapes, Dims& dims,
@@ -288,6 +297,15 @@ absl::StatusOr<Shape> BroadcastShapes(absl::Span<const ShapeSpan> shapes, Dims& 
     result = std::move(joined);
   }
   return result;
+}
+
+const UOp* AssignedState(const UOp* assign) {
+  const UOp* target = assign->source(0);
+  while (target->op() == Op::kReshape || target->op() == Op::kPermute ||
+         target->op() == Op::kShrink || target->op() == Op::kFlip) {
+    target = target->source(0);
+  }
+  return target;
 }
 
 int NumTensorSources(const UOp* node) {
@@ -413,12 +431,7 @@ absl::StatusOr<Shape> ShapeAnalysis::InferTensorOp(const UOp* node) {
   }
   if (op == Op::kExpand) {
     for (const UOp* dimension : NewDimsOf(node)) result.push_back(dims_.Normalize(dimension));
-    bool fits = result.size() >= rank;
-    for (size_t back = 1; fits && back <= rank; ++back) {
-      const UOp* from = x[rank - back];
-      fits = IsConstInt(from, 1) || dims_.Same(from, result[result.size() - back]);
-    }
-    if (fits) return result;
+    if (dims_.BroadcastsTo(x, result)) return result;
     return Error(node, absl::StrCat("shapes, got ", ShapeToString(x), " to ", ShapeToString(result),
                                     ", expected equal dimensions where the first are not 1"));
   }
@@ -505,22 +518,13 @@ absl::StatusOr<Shape> ShapeAnalysis::InferTensorOp(const UOp* node) {
   }
   if (op == Op::kAssign) {
     const Shape& value = known_.at(node->source(1));
-    const UOp* target = node->source(0);
-    while (target->op() == Op::kReshape || target->op() == Op::kPermute ||
-           target->op() == Op::kShrink || target->op() == Op::kFlip) {
-      target = target->source(0);
-    }
+    const UOp* target = AssignedState(node);
     if (BaseBuffer(target) == nullptr) {
       return Error(node, absl::StrCat("target, got ", InfoOf(target->op()).text,
                                       ", expected a buffer, or reshape, permute, shrink and "
                                       "flip of one"));
     }
-    bool fits = value.size() <= rank;
-    for (size_t back = 1; fits && back <= value.size(); ++back) {
-      const UOp* from = value[value.size() - back];
-      fits = IsConstInt(from, 1) || dims_.Same(from, x[rank - back]);
-    }
-    if (fits) return x;
+    if (dims_.BroadcastsTo(value, x)) return x;
     return Error(node, absl::StrCat("shapes, got a value ", ShapeToString(value), " for ",
                                     ShapeToString(x), ", expected it to broadcast to that"));
   }

@@ -44,6 +44,8 @@ class Dims {
   bool Same(const UOp* a, const UOp* b);
   // Whether a <= b for every value of their variables, as far as it can be shown.
   bool AtMost(const UOp* a, const UOp* b);
+  // Whether a shape broadcasts to `to` as it is: aligned at the last dimension, equal or 1 in each.
+  bool BroadcastsTo(absl::Span<const UOp* const> from, absl::Span<const UOp* const> to);
   IntRange RangeOf(const UOp* index) { return ranges_.Of(index); }
   RangeAnalysis& ranges() { return ranges_; }
 
@@ -112,6 +114,9 @@ inline ShapeSpan BeginOf(const UOp* shrink) {
 inline ShapeSpan SizeOf(const UOp* shrink) {
   return shrink->sources().subspan(1 + static_cast<size_t>(shrink->num_sources() - 1) / 2);
 }
+// The node that an ASSIGN's target is RESHAPE, PERMUTE, SHRINK and FLIP of: a state of a buffer, in
+// graphs that verify.
+const UOp* AssignedState(const UOp* assign);
 // How many of a tensor op's sources are tensors; the others are index expressions.
 int NumTensorSources(const UOp* node);
 

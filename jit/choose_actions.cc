@@ -2,9 +2,7 @@
 
 #include <algorithm>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
-#include "ir/passes/lower_reduce.h"
+#include "ir/open_loops.h"
 #include "ir/passes/simplify.h"
 #include "ir/status_macros.h"
 
@@ -26,14 +24,14 @@ struct LoopUse {
 // A kernel's loops and how its accesses move with their counters.
 class LoopAnalysis {
  public:
-  LoopAnalysis(const UOp* sink, RangeAnalysis& ranges) : ranges_(ranges), order_(Toposort(sink)) {
+  LoopAnalysis(const UOp* sink, RangeAnalysis& ranges)
+      : ranges_(ranges), order_(Toposort(sink)), open_(order_) {
     for (const UOp* node : order_) {
       if (node->op() == Op::kRange) loops_.push_back({node});
     }
     for (const UOp* node : order_) {
       if (node->op() == Op::kEnd) Find(node->source(0))->end = node;
     }
-    for (const UOp* node : order_) CollectRanges(node);
     for (LoopUse& loop : loops_) Describe(loop);
   }
 
@@ -61,28 +59,9 @@ class LoopAnalysis {
     return farthest;
   }
 
-  bool DependsOn(const UOp* node, const UOp* range) const {
-    const std::vector<const UOp*>& set = ranges_of_.at(node);
-    return std::find(set.begin(), set.end(), range) != set.end();
-  }
+  bool DependsOn(const UOp* node, const UOp* range) const { return open_.DependsOn(node, range); }
 
  private:
-  void CollectRanges(const UOp* node) {
-    std::vector<const UOp*> set;
-    if (node->op() == Op::kRange) set.push_back(node);
-    for (const UOp* source : node->sources()) {
-      for (const UOp* range : ranges_of_.at(source)) {
-        if (std::find(set.begin(), set.end(), range) == set.end()) set.push_back(range);
-      }
-    }
-    auto close = [&](const UOp* range) { std::erase(set, range); };
-    if (node->op() == Op::kEnd) close(node->source(0));
-    if (node->op() == Op::kReduce) {
-      for (const UOp* range : node->sources().subspan(1)) close(range);
-    }
-    ranges_of_[node] = std::move(set);
-  }
-
   // By how many elements a position moves with a counter; 0 also where it does not move at all.
   bool StrideOf(const UOp* position, const UOp* range, int64_t* stride) {
     Affine affine = ranges_.AffineOf(position);
@@ -131,8 +110,8 @@ class LoopAnalysis {
 
   RangeAnalysis& ranges_;
   std::vector<const UOp*> order_;
+  OpenLoops open_;
   std::vector<LoopUse> loops_;
-  absl::flat_hash_map<const UOp*, std::vector<const UOp*>> ranges_of_;
 };
 
 int64_t PowerOfTwoAtMost(int64_t number) {

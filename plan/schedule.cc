@@ -51,7 +51,7 @@ absl::Status Scheduler::NumberStates() {
   absl::flat_hash_map<const UOp*, absl::flat_hash_map<const UOp*, int>> number_of;
   for (const UOp* node : nodes_) {
     std::vector<const UOp*> written;
-    if (node->op() == Op::kAssign) written.push_back(StorageOf(MovementBase(node->source(0))));
+    if (node->op() == Op::kAssign) written.push_back(StorageOf(AssignedState(node)));
     if (node->op() == Op::kCopy) written.push_back(StorageOf(node->source(0)));
     if (node->op() == Op::kCall) {
       SVOD_ASSIGN_OR_RETURN(std::vector<const UOp*> params, ParamsOf(node->source(0)));

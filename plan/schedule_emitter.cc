@@ -290,7 +290,7 @@ absl::Status ScheduleEmitter::EmitItem(int number) {
   const Scheduler::Kernel& kernel = s_.kernels_[item.kernel];
   std::vector<const UOp*> sources = {kernel.sink};
   if (item.effect != nullptr) {
-    sources.push_back(WriteOf(Scheduler::MovementBase(kernel.root->source(0)), number));
+    sources.push_back(WriteOf(AssignedState(kernel.root), number));
   } else {
     SVOD_ASSIGN_OR_RETURN(ShapeSpan shape, s_.shapes_.Of(kernel.root));
     const UOp* buffer =

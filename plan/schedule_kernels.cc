@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "ir/evaluate.h"
 #include "ir/status_macros.h"
 #include "plan/scheduler.h"
 
@@ -340,9 +341,8 @@ absl::StatusOr<const UOp*> Scheduler::BuildScatter(Kernel& kernel, const UOp* co
   if (gate != nullptr) address.push_back(gate);
   const UOp* at = Make(Op::kIndex, DType(), address);
   if (scatter.kind != ScatterKind::kSet) {
-    constexpr Op kFolds[] = {Op::kAdd, Op::kAdd, Op::kMul, Op::kMax, Op::kMin};
     const UOp* old = Make(Op::kLoad, node->dtype(), {at}, AlignmentArgument{});
-    update = Make(kFolds[static_cast<int>(scatter.kind)], DType(), {old, update});
+    update = Make(ScatterOp(scatter.kind), DType(), {old, update});
   }
   return EndOf(region.loops, Make(Op::kStore, DType(), {at, update}, AlignmentArgument{}));
 }
@@ -380,7 +380,7 @@ absl::Status Scheduler::BuildKernel(int number) {
   Kernel& kernel = kernels_[number];
   const UOp* root = kernel.root;
   bool is_assign = root->op() == Op::kAssign, is_scatter = root->op() == Op::kScatter;
-  const UOp* base = is_assign ? MovementBase(root->source(0)) : root;
+  const UOp* base = is_assign ? AssignedState(root) : root;
   SVOD_ASSIGN_OR_RETURN(ShapeSpan known, shapes_.Of(base));
   Shape shape(known.begin(), known.end());
 

@@ -58,11 +58,6 @@ std::vector<int> Scheduler::ChainOf(int scope) const {
   return chain;
 }
 
-const UOp* Scheduler::MovementBase(const UOp* value) {
-  while (IsMovement(value->op())) value = value->source(0);
-  return value;
-}
-
 // What of a GATHER's first operand has to be in memory. Constants are shared and stay out of it; a
 // pad by a computed value is filled where it is needed, and so has to be in memory itself.
 const UOp* Scheduler::GatheredFrom(const UOp* gather) {

@@ -81,9 +81,8 @@ class Scheduler {
     double local_work = 0;  // the same with contractions in buffers
     double contracted = 0;  // longest sum of products in it
     std::vector<int> requests;
-    int kernel = -1;              // that materialises it
-    const UOp* buffer = nullptr;  // where it is then, in the scheduled graph
-    bool is_forced = false;       // a GATHER reads it, or the graph returns it
+    int kernel = -1;         // that materialises it
+    bool is_forced = false;  // a GATHER reads it, or the graph returns it
     const char* force_reason = "";
   };
   struct Stage {
@@ -139,8 +138,6 @@ class Scheduler {
   absl::Status Expand(int request);
   absl::Status ExpandReduce(int request);
   absl::Status ExpandGather(int request);
-  // The value that movement ops below `value` are of.
-  static const UOp* MovementBase(const UOp* value);
   static const UOp* GatheredFrom(const UOp* gather);
 
   // --- schedule_places.cc

@@ -1,10 +1,12 @@
 #include "ir/passes/pack_panel.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "ir/linearize.h"
+#include "ir/open_loops.h"
 #include "ir/status_macros.h"
 
 namespace svod {
@@ -19,7 +21,7 @@ class Packer {
     order_ = Toposort(sink_);
     SVOD_ASSIGN_OR_RETURN(linear_, Linearize(sink_));
     SVOD_RETURN_IF_ERROR(FindLoops());
-    for (const UOp* node : order_) CollectRanges(node);
+    open_.emplace(order_);
     SVOD_RETURN_IF_ERROR(FindShared());
     for (const UOp* load : shared_) SVOD_RETURN_IF_ERROR(Pack(load));
     return Rebuild();
@@ -50,26 +52,7 @@ class Packer {
     return absl::OkStatus();
   }
 
-  // The open loops that a node depends on.
-  void CollectRanges(const UOp* node) {
-    std::vector<const UOp*> set;
-    if (node->op() == Op::kRange) set.push_back(node);
-    for (const UOp* source : node->sources()) {
-      for (const UOp* range : ranges_of_.at(source)) {
-        if (std::find(set.begin(), set.end(), range) == set.end()) set.push_back(range);
-      }
-    }
-    if (node->op() == Op::kEnd) std::erase(set, node->source(0));
-    if (node->op() == Op::kReduce) {
-      for (const UOp* range : node->sources().subspan(1)) std::erase(set, range);
-    }
-    ranges_of_[node] = std::move(set);
-  }
-
-  bool DependsOn(const UOp* node, const UOp* range) const {
-    const std::vector<const UOp*>& set = ranges_of_.at(node);
-    return std::find(set.begin(), set.end(), range) != set.end();
-  }
+  bool DependsOn(const UOp* node, const UOp* range) const { return open_->DependsOn(node, range); }
 
   absl::Status FindShared() {
     const UOp *i = outer_end_->source(0), *j = inner_end_->source(0);
@@ -85,7 +68,7 @@ class Packer {
       if (!is_input || index->num_sources() == 3 || node->num_sources() == 2) continue;
       if (DependsOn(node, i) || !DependsOn(node, j)) continue;
       bool is_folded = false;
-      for (const UOp* range : ranges_of_.at(node)) {
+      for (const UOp* range : open_->At(node)) {
         is_folded = is_folded || range->arg<AxisArgument>().kind == AxisKind::kReduce;
       }
       if (is_folded) shared_.push_back(node);
@@ -194,7 +177,7 @@ class Packer {
   Context& context_;
   std::vector<const UOp*> order_;
   LinearKernel linear_;
-  absl::flat_hash_map<const UOp*, std::vector<const UOp*>> ranges_of_;
+  std::optional<OpenLoops> open_;
   const UOp* outer_end_ = nullptr;
   const UOp* inner_end_ = nullptr;
   std::vector<const UOp*> shared_;
