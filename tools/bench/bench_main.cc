@@ -1,15 +1,24 @@
-// svod-bench THREADS [ROW]: measures Svod and prints one JSON object a line:
+// svod-bench THREADS [ROW] [--compare] [--table]: measures Svod and prints one JSON object a line:
 //   {"row": ..., "peer": ..., "threads": ..., "ns": ..., further counters}
-// ROW picks the rows whose names contain it. "ns" is the median over repetitions.
+// ROW picks the rows whose names contain it. "ns" is the median over repetitions. docs/tool.md has
+// the rest.
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <memory>
+#include <optional>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "executor/executor.h"
+#include "tools/bench/report.h"
 #include "tools/bench/rows.h"
+#include "tools/bench/workload.h"
+#include "tools/bench/workload_runner.h"
 
 namespace svod::bench {
 
@@ -23,6 +32,11 @@ int64_t ResidentBytes() {
 int64_t NumMappings() {
   std::ifstream maps("/proc/self/maps");
   return std::count(std::istreambuf_iterator<char>(maps), std::istreambuf_iterator<char>(), '\n');
+}
+
+std::vector<std::string>& RegisteredRows() {
+  static auto* rows = new std::vector<std::string>;
+  return *rows;
 }
 
 namespace {
@@ -64,30 +78,101 @@ class JsonLines : public benchmark::BenchmarkReporter {
   int threads_;
 };
 
-int Main(int argc, char** argv) {
+// What the command line says.
+struct Arguments {
   int threads = 0;
-  if (argc < 2 || argc > 3 || !absl::SimpleAtoi(argv[1], &threads) || threads < 1 ||
-      threads > 1024) {
-    std::fprintf(stderr, "usage: svod-bench THREADS [ROW]\n");
-    return 2;
-  }
-  RegisterCompileRows(threads);
-  RegisterDispatchRows(threads);
-  RegisterGraphRows();
-  RegisterPrepareRows(threads);
+  std::string row;
+  bool compare = false, table = false;
+};
 
+std::optional<Arguments> ParseArguments(absl::Span<char* const> given) {
+  Arguments arguments;
+  int num_words = 0;
+  for (absl::string_view word : given) {
+    if (word == "--compare") {
+      arguments.compare = true;
+    } else if (word == "--table") {
+      arguments.compare = arguments.table = true;
+    } else if (num_words == 0 && absl::SimpleAtoi(word, &arguments.threads)) {
+      ++num_words;
+    } else if (num_words == 1 && !absl::StartsWith(word, "--")) {
+      arguments.row = std::string(word);
+      ++num_words;
+    } else {
+      return std::nullopt;
+    }
+  }
+  if (arguments.threads < 1 || arguments.threads > 1024) return std::nullopt;
+  return arguments;
+}
+
+// Rows with timing of their own. How many there were.
+int RunOwnRows(const Arguments& arguments) {
+  std::unique_ptr<Executor> executor = ValueOrDie(Executor::Create(arguments.threads));
+  int num_rows = 0;
+  auto run = [&](absl::string_view row, auto measure) {
+    if (!absl::StrContains(row, arguments.row)) return;
+    absl::StatusOr<std::vector<Record>> records = measure();
+    if (!records.ok()) {
+      std::fprintf(stderr, "svod-bench: %s: %s\n", std::string(row).c_str(),
+                   std::string(records.status().message()).c_str());
+      return;
+    }
+    if (arguments.table) {
+      if (num_rows == 0) std::puts(TableHeading().c_str());
+      std::puts(TableLine(*records).c_str());
+    } else {
+      for (const Record& record : *records) std::puts(JsonLine(record).c_str());
+    }
+    std::fflush(stdout);
+    ++num_rows;
+  };
+  auto run_workloads = [&](bool extra) {
+    for (const Workload& workload : Workloads()) {
+      if (workload.is_extra != extra) continue;
+      run(workload.row, [&] { return RunWorkload(workload, *executor, arguments.compare); });
+    }
+  };
+  run_workloads(false);
+  for (bool is_chain : {true, false}) {
+    run(is_chain ? "dep1000" : "indep1000",
+        [&]() -> absl::StatusOr<std::vector<Record>> { return RunDispatch(is_chain, *executor); });
+  }
+  run_workloads(true);
+  return num_rows;
+}
+
+int RunBenchmarkRows(const Arguments& arguments, char* program) {
+  RegisterCompileRows(arguments.threads);
+  RegisterGraphRows();
+  RegisterPrepareRows(arguments.threads);
+  // Google Benchmark complains when nothing fits.
+  const bool any = std::ranges::any_of(RegisteredRows(), [&](const std::string& name) {
+    return absl::StrContains(name, arguments.row);
+  });
+  if (!any) return 0;
   std::string filter = "--benchmark_filter=";
-  for (char c : std::string(argc > 2 ? argv[2] : "")) {
+  for (char c : arguments.row) {
     if (absl::StrContains("\\^$.|?*+()[]{}", c)) filter += '\\';
     filter += c;
   }
-  if (argc < 3) filter += ".";
-  std::string program = argv[0];
-  char* arguments[] = {program.data(), filter.data()};
+  if (arguments.row.empty()) filter += ".";
+  char* words[] = {program, filter.data()};
   int count = 2;
-  benchmark::Initialize(&count, arguments);
-  JsonLines reporter(threads);
-  return benchmark::RunSpecifiedBenchmarks(&reporter) > 0 ? 0 : 1;
+  benchmark::Initialize(&count, words);
+  JsonLines reporter(arguments.threads);
+  return static_cast<int>(benchmark::RunSpecifiedBenchmarks(&reporter));
+}
+
+int Main(int argc, char** argv) {
+  std::optional<Arguments> arguments =
+      ParseArguments({argv + 1, static_cast<size_t>(std::max(argc - 1, 0))});
+  if (!arguments.has_value()) {
+    std::fprintf(stderr, "usage: svod-bench THREADS [ROW] [--compare] [--table]\n");
+    return 2;
+  }
+  const int num_own = RunOwnRows(*arguments);
+  return num_own + RunBenchmarkRows(*arguments, argv[0]) > 0 ? 0 : 1;
 }
 
 }  // namespace

@@ -167,21 +167,20 @@ void LiveKernels(benchmark::State& state) {
 }  // namespace
 
 void RegisterCompileRows(int threads) {
-  benchmark::RegisterBenchmark("compile_small/svod", CompileOne)->Repetitions(5)->MinTime(0.2);
-  benchmark::RegisterBenchmark("lookup/svod", Lookup)->Repetitions(5)->MinTime(0.1);
-  benchmark::RegisterBenchmark("compile32/svod",
-                               [=](benchmark::State& s) { CompileMany(s, threads); })
+  Register("compile_small/svod", CompileOne)->Repetitions(5)->MinTime(0.2);
+  Register("lookup/svod", Lookup)->Repetitions(5)->MinTime(0.1);
+  Register("compile32/svod", [=](benchmark::State& s) { CompileMany(s, threads); })
       ->Repetitions(5)
       ->MinTime(0.2)
       ->UseRealTime();
   for (bool final : {false, true}) {
-    benchmark::RegisterBenchmark(final ? "disk_reload_final/svod" : "disk_reload/svod",
-                                 [=](benchmark::State& s) { DiskReload(s, final); })
+    Register(final ? "disk_reload_final/svod" : "disk_reload/svod",
+             [=](benchmark::State& s) { DiskReload(s, final); })
         ->Repetitions(5)
         ->MinTime(0.1);
   }
-  benchmark::RegisterBenchmark("evict10k/svod", EvictionGrowth)->Iterations(1)->UseRealTime();
-  benchmark::RegisterBenchmark("live50k/svod", LiveKernels)->Iterations(1)->UseRealTime();
+  Register("evict10k/svod", EvictionGrowth)->Iterations(1)->UseRealTime();
+  Register("live50k/svod", LiveKernels)->Iterations(1)->UseRealTime();
 }
 
 }  // namespace svod::bench

@@ -62,8 +62,7 @@ void RegisterGraphRows() {
   for (const char* what : {"build", "print", "parse", "verify"}) {
     for (int64_t thousands : {500, 1000}) {
       std::string row = absl::StrCat("nodes_", what, "_", thousands, "k/svod");
-      benchmark::RegisterBenchmark(row.c_str(),
-                                   [=](benchmark::State& s) { Large(s, thousands * 1000, what); })
+      Register(row, [=](benchmark::State& s) { Large(s, thousands * 1000, what); })
           ->Iterations(1)
           ->Repetitions(3);
     }

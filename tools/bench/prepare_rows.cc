@@ -103,13 +103,12 @@ void ScheduleChain(benchmark::State& state) {
 
 void RegisterPrepareRows(int threads) {
   auto add = [&](const std::string& name, int num_layers, bool is_warm) {
-    benchmark::RegisterBenchmark(name.c_str(), Prepare, num_layers, is_warm, threads)
-        ->UseRealTime();
+    Register(name, Prepare, num_layers, is_warm, threads)->UseRealTime();
   };
   add("prepare_block", 1, false);
   add("prepare_block_warm", 1, true);
   for (int layers : {1, 8, 64}) add(absl::StrCat("prepare_layers_", layers), layers, false);
-  benchmark::RegisterBenchmark("schedule_chain10k", ScheduleChain)->UseRealTime();
+  Register("schedule_chain10k", ScheduleChain)->UseRealTime();
 }
 
 }  // namespace svod::bench

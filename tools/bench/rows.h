@@ -8,18 +8,32 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "executor/executor.h"
+#include "tools/bench/measure.h"
 
 namespace svod::bench {
 
 // Each registers its rows with Google Benchmark. A row's name is its first word; the time reported
 // is that of one operation (a kernel of a chain, a compilation), not of the whole.
 void RegisterCompileRows(int threads);
-void RegisterDispatchRows(int threads);
 void RegisterGraphRows();
 void RegisterPrepareRows(int threads);
+
+// Names of all that were registered.
+std::vector<std::string>& RegisteredRows();
+template <typename... Arguments>
+benchmark::internal::Benchmark* Register(const std::string& name, Arguments&&... arguments) {
+  RegisteredRows().push_back(name);
+  return benchmark::RegisterBenchmark(name.c_str(), std::forward<Arguments>(arguments)...);
+}
+
+// 1000 launches of a tiny kernel, dependent or independent ones, beside calls of the same code.
+std::vector<Record> RunDispatch(bool is_chain, Executor& executor);
 
 // A benchmark that cannot do its work ends the program: a time without the work is no result.
 inline void CheckOk(const absl::Status& status) {
