@@ -6,9 +6,10 @@ svod_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # What a build needs. third_party/README.md says why each is there.
 svod_build_packages=(
   ccache cmake g++ libabsl-dev libbenchmark-dev libedit-dev libgmock-dev libgtest-dev libtbb-dev
-  libxxhash-dev libzstd-dev lld-22 llvm-22-dev llvm-22-tools ninja-build pkg-config python3)
+  libonnx-dev libprotobuf-dev libxxhash-dev libzstd-dev lld-22 llvm-22-dev llvm-22-tools ninja-build
+  pkg-config protobuf-compiler python3)
 # What the checks of tools/test need beyond that.
-svod_check_packages=(clang-22 clang-format-22 clang-tidy-22 libclang-rt-22-dev)
+svod_check_packages=(clang-22 clang-format-22 clang-tidy-22 libclang-rt-22-dev libonnx-testdata)
 
 svod_say() { printf 'svod: %s\n' "$*" >&2; }
 

@@ -1,0 +1,281 @@
+#include "tools/onnx/onnx_model.h"
+
+#include <cstring>
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "ir/evaluate.h"
+#include "ir/status_macros.h"
+#include "onnx.pb.h"
+#include "tools/onnx/model_file.h"
+
+namespace svod {
+namespace {
+
+std::string TypeOf(const ConstantTensor& tensor) {
+  return absl::StrCat(ToString(tensor.dtype), "[", absl::StrJoin(tensor.shape, ", "), "]");
+}
+
+std::string DimensionText(const onnx::TensorShapeProto::Dimension& dimension) {
+  if (dimension.has_dim_value()) return absl::StrCat(dimension.dim_value());
+  return dimension.dim_param().empty() ? "?" : dimension.dim_param();
+}
+
+std::string DeclaredType(const onnx::ValueInfoProto& info) {
+  if (!info.type().has_tensor_type()) return "no tensor";
+  const onnx::TypeProto::Tensor& type = info.type().tensor_type();
+  absl::StatusOr<DType> dtype = DTypeOfOnnx(type.elem_type());
+  std::string text = dtype.ok() ? ToString(*dtype) : absl::StrCat("type ", type.elem_type());
+  if (!type.has_shape()) return absl::StrCat(text, "[...]");
+  std::vector<std::string> dims;
+  for (const auto& dimension : type.shape().dim()) dims.push_back(DimensionText(dimension));
+  return absl::StrCat(text, "[", absl::StrJoin(dims, ", "), "]");
+}
+
+// The inputs that a run gives: those without an initializer.
+std::vector<const onnx::ValueInfoProto*> InputsOf(const onnx::GraphProto& graph) {
+  std::set<std::string> initialized;
+  for (const onnx::TensorProto& tensor : graph.initializer()) initialized.insert(tensor.name());
+  std::vector<const onnx::ValueInfoProto*> inputs;
+  for (const onnx::ValueInfoProto& info : graph.input()) {
+    if (!initialized.contains(info.name())) inputs.push_back(&info);
+  }
+  return inputs;
+}
+
+}  // namespace
+
+OnnxModel::OnnxModel(std::shared_ptr<const onnx::ModelProto> proto, std::string folder,
+                     KernelProvider provider, OnnxModelOptions options)
+    : proto_(std::move(proto)),
+      folder_(std::move(folder)),
+      provider_(std::move(provider)),
+      options_(std::move(options)) {}
+
+absl::StatusOr<std::unique_ptr<OnnxModel>> OnnxModel::Load(const std::string& path,
+                                                           KernelProvider provider,
+                                                           OnnxModelOptions options) {
+  SVOD_ASSIGN_OR_RETURN(std::shared_ptr<const onnx::ModelProto> proto, ReadModel(path));
+  std::string folder = std::filesystem::path(path).parent_path().string();
+  return std::unique_ptr<OnnxModel>(
+      new OnnxModel(std::move(proto), folder, std::move(provider), std::move(options)));
+}
+
+absl::StatusOr<std::unique_ptr<OnnxModel>> OnnxModel::Parse(absl::string_view bytes,
+                                                            absl::string_view name,
+                                                            const std::string& folder,
+                                                            KernelProvider provider,
+                                                            OnnxModelOptions options) {
+  SVOD_ASSIGN_OR_RETURN(std::shared_ptr<const onnx::ModelProto> proto, ParseModel(bytes, name));
+  return std::unique_ptr<OnnxModel>(
+      new OnnxModel(std::move(proto), folder, std::move(provider), std::move(options)));
+}
+
+std::vector<OnnxInputInfo> OnnxModel::inputs() const {
+  std::vector<OnnxInputInfo> infos;
+  for (const onnx::ValueInfoProto* info : InputsOf(proto_->graph())) {
+    infos.push_back({info->name(), DeclaredType(*info)});
+  }
+  return infos;
+}
+
+// The given inputs in the model's order, each with its name.
+absl::StatusOr<std::vector<OnnxTensor>> OnnxModel::MatchInputs(
+    absl::Span<const OnnxTensor> inputs) const {
+  std::vector<OnnxInputInfo> wanted = this->inputs();
+  auto names = [&] {
+    return absl::StrJoin(wanted, ", ", [](std::string* out, const OnnxInputInfo& info) {
+      absl::StrAppend(out, info.name, ": ", info.type);
+    });
+  };
+  std::vector<const ConstantTensor*> given(wanted.size(), nullptr);
+  for (const OnnxTensor& input : inputs) {
+    size_t i = 0;
+    while (i < wanted.size() &&
+           (input.name.empty() ? given[i] != nullptr : wanted[i].name != input.name)) {
+      ++i;
+    }
+    if (i == wanted.size()) {
+      return absl::InvalidArgumentError(
+          input.name.empty()
+              ? absl::StrCat("inputs, got ", inputs.size(), ", expected ", wanted.size(), " (",
+                             names(), ")")
+              : absl::StrCat("input, got '", input.name, "', expected one of ", names()));
+    }
+    if (given[i] != nullptr) {
+      return absl::InvalidArgumentError(absl::StrCat("input ", wanted[i].name, " is given twice"));
+    }
+    given[i] = &input.tensor;
+  }
+  std::vector<OnnxTensor> matched;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (given[i] == nullptr) {
+      return absl::InvalidArgumentError(absl::StrCat("input ", wanted[i].name, ": ", wanted[i].type,
+                                                     " is missing, expected (", names(), ")"));
+    }
+    int64_t num_bytes = given[i]->dtype.size_bytes();
+    for (int64_t dimension : given[i]->shape) num_bytes *= dimension;
+    if (num_bytes != static_cast<int64_t>(given[i]->bytes.size())) {
+      return absl::InvalidArgumentError(absl::StrCat("input ", wanted[i].name, ": data, got ",
+                                                     given[i]->bytes.size(), " bytes, expected ",
+                                                     num_bytes, " for ", TypeOf(*given[i])));
+    }
+    matched.push_back({wanted[i].name, *given[i]});
+  }
+  return matched;
+}
+
+// What tells plans apart: dimensions without bounds, and values that shapes depend on.
+std::string OnnxModel::KeyOf(absl::Span<const OnnxTensor> inputs) const {
+  std::string key;
+  auto infos = InputsOf(proto_->graph());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const ConstantTensor& tensor = inputs[i].tensor;
+    absl::StrAppend(&key, ToString(tensor.dtype), "[");
+    const onnx::TensorShapeProto& shape = infos[i]->type().tensor_type().shape();
+    for (size_t k = 0; k < tensor.shape.size(); ++k) {
+      std::string name;
+      if (static_cast<int>(k) < shape.dim_size()) {
+        name = shape.dim(static_cast<int>(k)).dim_param();
+      }
+      if (name.empty()) name = absl::StrCat(inputs[i].name, "_", k);
+      if (options_.dims.contains(name)) {
+        absl::StrAppend(&key, "*,");
+      } else {
+        absl::StrAppend(&key, tensor.shape[k], ",");
+      }
+    }
+    if (fixed_.contains(inputs[i].name)) {
+      absl::StrAppend(&key, "=", absl::StrJoin(tensor.shape, ","), ":",
+                      absl::string_view(reinterpret_cast<const char*>(tensor.bytes.data()),
+                                        tensor.bytes.size()));
+    }
+    key.push_back(']');
+  }
+  return key;
+}
+
+absl::StatusOr<ImportedOnnx> OnnxModel::Import(absl::Span<const OnnxTensor> inputs) {
+  // An input whose value somebody needs is fixed, until nothing new is needed.
+  while (true) {
+    OnnxImportOptions options;
+    options.dims = options_.dims;
+    options.folder = folder_;
+    for (const OnnxTensor& input : inputs) {
+      options.input_shapes[input.name] = input.tensor.shape;
+      if (fixed_.contains(input.name)) options.fixed_inputs[input.name] = input.tensor;
+    }
+    OnnxImportNeeds needs;
+    absl::StatusOr<ImportedOnnx> imported = ImportOnnx(proto_, options, &needs);
+    size_t before = fixed_.size();
+    fixed_.insert(needs.inputs.begin(), needs.inputs.end());
+    if (imported.ok() || fixed_.size() == before) return imported;
+  }
+}
+
+absl::StatusOr<OnnxPlan*> OnnxModel::Prepare(absl::Span<const OnnxTensor> inputs) {
+  SVOD_ASSIGN_OR_RETURN(std::vector<OnnxTensor> matched, MatchInputs(inputs));
+  std::string key = KeyOf(matched);
+  for (auto& [known, plan] : plans_) {
+    if (known == key) return plan.get();
+  }
+  SVOD_ASSIGN_OR_RETURN(ImportedOnnx imported, Import(matched));
+  PrepareOptions prepare = options_.prepare;
+  prepare.allocate_parameters = false;
+  SVOD_ASSIGN_OR_RETURN(ExecutionPlan plan,
+                        svod::Prepare(imported.module, "main", provider_, prepare));
+  for (const auto& [name, constant] : imported.constants) {
+    SVOD_ASSIGN_OR_RETURN(
+        Buffer buffer,
+        Buffer::WrapConst(constant.bytes.data(), static_cast<int64_t>(constant.bytes.size()),
+                          constant.owner));
+    SVOD_RETURN_IF_ERROR(plan.Bind(name, buffer));
+  }
+  auto made = std::make_unique<OnnxPlan>(OnnxPlan{std::move(imported), std::move(plan)});
+  key = KeyOf(matched);  // more inputs may be fixed now
+  plans_.emplace_back(std::move(key), std::move(made));
+  return plans_.back().second.get();
+}
+
+absl::Status OnnxModel::Bind(OnnxPlan& plan, absl::Span<const OnnxTensor> inputs) {
+  SVOD_ASSIGN_OR_RETURN(std::vector<OnnxTensor> matched, MatchInputs(inputs));
+  std::vector<std::pair<std::string, int64_t>> variables;
+  for (const OnnxValueInfo& info : plan.imported.inputs) {
+    const OnnxTensor* input = nullptr;
+    for (const OnnxTensor& given : matched) {
+      if (given.name == info.name) input = &given;
+    }
+    if (input == nullptr) return absl::InternalError("an input of the plan is none of the model");
+    const ConstantTensor& tensor = input->tensor;
+    bool fits = tensor.dtype == info.dtype && tensor.shape.size() == info.shape.size();
+    for (size_t i = 0; fits && i < tensor.shape.size(); ++i) {
+      const UOp* dimension = info.shape[i];
+      if (IsConst(dimension)) {
+        fits = ConstInt(dimension) == tensor.shape[i];
+        continue;
+      }
+      std::string name(dimension->arg<VariableArgument>().name);
+      bool is_new = true;
+      for (const auto& [known, value] : variables) {
+        if (known != name) continue;
+        is_new = false;
+        fits = value == tensor.shape[i];
+      }
+      if (is_new) variables.emplace_back(std::move(name), tensor.shape[i]);
+    }
+    if (!fits) {
+      return absl::InvalidArgumentError(absl::StrCat("input ", info.name, ": got ", TypeOf(tensor),
+                                                     ", expected ",
+                                                     ShapeToString(info.dtype, info.shape)));
+    }
+  }
+  std::vector<std::pair<absl::string_view, int64_t>> values(variables.begin(), variables.end());
+  SVOD_RETURN_IF_ERROR(plan.plan.SetVariables(values));
+  for (const OnnxValueInfo& info : plan.imported.inputs) {
+    const PlanTensor* parameter = plan.plan.FindParameter(info.param);
+    if (info.param.empty() || parameter == nullptr) continue;
+    for (const OnnxTensor& given : matched) {
+      if (given.name != info.name) continue;
+      // Room for the largest sizes is asked for, whatever is used.
+      int64_t room = parameter->dtype.size_bytes(), size = room;
+      for (int64_t dimension : parameter->max_shape) room *= dimension;
+      for (int64_t dimension : given.tensor.shape) size *= dimension;
+      Buffer buffer;
+      if (size == room) {
+        SVOD_ASSIGN_OR_RETURN(
+            buffer, Buffer::WrapConst(given.tensor.bytes.data(), size, given.tensor.owner));
+      } else {
+        SVOD_ASSIGN_OR_RETURN(buffer, Buffer::Create(room, options_.prepare.allocator));
+        SVOD_ASSIGN_OR_RETURN(absl::Span<std::byte> bytes, buffer.Write());
+        if (size > 0)
+          std::memcpy(bytes.data(), given.tensor.bytes.data(), given.tensor.bytes.size());
+      }
+      SVOD_RETURN_IF_ERROR(plan.plan.Bind(info.param, buffer));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<OnnxTensor>> OnnxModel::CopyOutputs(const OnnxPlan& plan) {
+  std::vector<OnnxTensor> outputs;
+  for (size_t i = 0; i < plan.plan.num_outputs(); ++i) {
+    const PlanTensor& output = plan.plan.outputs()[i];
+    absl::Span<const std::byte> bytes = plan.plan.buffers()[output.buffer_index].Read();
+    auto size = static_cast<size_t>(output.size_bytes());
+    if (bytes.size() < size) return absl::ResourceExhaustedError("memory of an output");
+    auto copy = std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.begin() + size);
+    outputs.push_back({plan.imported.outputs[i].name, {output.dtype, output.shape, *copy, copy}});
+  }
+  return outputs;
+}
+
+absl::StatusOr<std::vector<OnnxTensor>> OnnxModel::Run(absl::Span<const OnnxTensor> inputs,
+                                                       const ExecuteOptions& execute) {
+  SVOD_ASSIGN_OR_RETURN(OnnxPlan * plan, Prepare(inputs));
+  SVOD_RETURN_IF_ERROR(Bind(*plan, inputs));
+  SVOD_RETURN_IF_ERROR(Execute(plan->plan, execute));
+  return CopyOutputs(*plan);
+}
+
+}  // namespace svod

@@ -1,0 +1,215 @@
+// Rows of the operator table: products, convolutions, pooling, normalization.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "ir/operators/compose.h"
+#include "ir/operators/convolution.h"
+#include "ir/operators/matmul.h"
+#include "ir/operators/normalization.h"
+#include "ir/operators/pooling.h"
+#include "ir/operators/reductions.h"
+#include "ir/operators/shaping.h"
+#include "tools/onnx/onnx_operators.h"
+#include "tools/onnx/windows.h"
+
+namespace svod {
+namespace {
+
+OnnxResults ImportMatMul(OnnxNode& node) {
+  return {Matmul(node.builder(), node.input(0), node.input(1))};
+}
+
+OnnxResults ImportGemm(OnnxNode& node) {
+  TensorBuilder& builder = node.builder();
+  double alpha = node.Float("alpha", 1), beta = node.Float("beta", 1);
+  MatmulOptions options;
+  options.transpose_x = node.Bool("transA", false);
+  options.transpose_y = node.Bool("transB", false);
+  bool broadcast = node.version() >= 7 || node.Bool("broadcast", false);
+  if (node.rank(0) != 2 || node.rank(1) != 2) return node.Fail("ranks of A and B, expected 2");
+  Expression y(builder, Matmul(builder, node.input(0), node.input(1), options));
+  if (alpha != 1) y = y * alpha;
+  if (node.has_input(2) && beta != 0) {
+    Expression c(builder, node.input(2));
+    if (!broadcast && node.rank(2) != 2) return node.Fail("rank of C, expected 2");
+    if (beta != 1) c = c * beta;
+    y = y + c;
+  }
+  return {y};
+}
+
+OnnxResults ImportConv(OnnxNode& node) {
+  TensorBuilder& builder = node.builder();
+  const UOp *x = node.input(0), *weight = node.input(1);
+  std::optional<OnnxWindows> windows = ReadWindows(node, KernelOf(node, weight, 2));
+  ConvolutionOptions options;
+  options.groups = node.Int("group", 1);
+  if (!windows.has_value()) return {};
+  options.stride = windows->strides;
+  options.padding = windows->pads;
+  options.dilation = windows->dilations;
+  return {Convolution(builder, x, weight, node.input(2), options)};
+}
+
+PoolOptions PoolOf(const OnnxWindows& windows, bool ceil_mode) {
+  PoolOptions options;
+  options.kernel = windows.kernel;
+  options.stride = windows.strides;
+  options.padding = windows.pads;
+  options.dilation = windows.dilations;
+  options.ceil_mode = ceil_mode;
+  return options;
+}
+
+OnnxResults ImportMaxPool(OnnxNode& node) {
+  TensorBuilder& builder = node.builder();
+  node.Require("kernel_shape");
+  bool ceil_mode = node.Bool("ceil_mode", false);
+  if (node.Int("storage_order", 0) != 0 && node.wants_output(1)) {
+    return node.FailUnsupported("storage_order=1");
+  }
+  std::optional<OnnxWindows> windows = ReadWindows(node, node.Ints("kernel_shape"));
+  if (!windows.has_value()) return {};
+  if (node.wants_output(1)) return node.FailUnsupported("output 1, the positions,");
+  return {MaxPool(builder, node.input(0), PoolOf(*windows, ceil_mode))};
+}
+
+OnnxResults ImportAveragePool(OnnxNode& node) {
+  TensorBuilder& builder = node.builder();
+  node.Require("kernel_shape");
+  bool ceil_mode = node.Bool("ceil_mode", false);
+  bool count_pad = node.Bool("count_include_pad", false);
+  std::optional<OnnxWindows> windows = ReadWindows(node, node.Ints("kernel_shape"));
+  if (!windows.has_value()) return {};
+  PoolOptions options = PoolOf(*windows, ceil_mode);
+  options.count_include_pad = count_pad;
+  return {AveragePool(builder, node.input(0), options)};
+}
+
+OnnxResults ImportGlobalMaxPool(OnnxNode& node) {
+  return {GlobalMaxPool(node.builder(), node.input(0))};
+}
+
+OnnxResults ImportGlobalAveragePool(OnnxNode& node) {
+  return {GlobalAveragePool(node.builder(), node.input(0))};
+}
+
+OnnxResults ImportBatchNormalization(OnnxNode& node) {
+  TensorBuilder& builder = node.builder();
+  double epsilon = node.Float("epsilon", 1e-5);
+  node.Float("momentum", 0.9);
+  node.Ignore({"consumed_inputs"});
+  bool is_test = true;
+  if (node.version() < 7) is_test = node.Bool("is_test", node.version() < 1);
+  if (node.version() < 9) node.Int("spatial", 1);
+  bool training = node.version() >= 14 && node.Bool("training_mode", false);
+  if (!is_test && node.num_outputs() > 1) training = true;
+  const UOp *x = node.input(0), *mean = node.input(3), *variance = node.input(4);
+  if (training) return node.FailUnsupported("training");
+  // Scale and statistics may be wider than a half.
+  DType dtype = x->dtype();
+  auto as = [&](const UOp* value) { return builder.Cast(value, dtype); };
+  return {BatchNorm(builder, x, as(mean), as(variance), as(node.input(1)), as(node.input(2)), 1,
+                    epsilon)};
+}
+
+OnnxResults ImportInstanceNormalization(OnnxNode& node) {
+  node.Ignore({"consumed_inputs"});
+  return {InstanceNorm(node.builder(), node.input(0), node.input(1), node.input(2),
+                       node.Float("epsilon", 1e-5))};
+}
+
+OnnxResults ImportDropout(OnnxNode& node) {
+  TensorBuilder& builder = node.builder();
+  node.Ignore({"consumed_inputs", "ratio", "seed", "is_test"});
+  if (node.has_input(2)) {
+    std::optional<std::vector<int64_t>> training = node.KnownInts(2);
+    if (!training.has_value()) return {};
+    bool drops = !training->empty() && (*training)[0] != 0;
+    if (drops && node.has_input(1)) {
+      std::optional<std::vector<double>> ratio = node.KnownNumbers(1);
+      if (!ratio.has_value()) return {};
+      drops = ratio->empty() || (*ratio)[0] != 0;
+    }
+    if (drops) return node.FailUnsupported("training");
+  }
+  const UOp* x = node.input(0);
+  // Until opset 9 the mask was of the data's type.
+  DType mask = node.version() < 10 ? x->dtype() : DType(Scalar::kBool);
+  return {x, builder.Expand(builder.ConstInt(mask, 1), builder.ShapeOf(x))};
+}
+
+OnnxResults ImportLrn(OnnxNode& node) {
+  TensorBuilder& builder = node.builder();
+  node.Require("size");
+  int64_t size = node.Int("size", 1);
+  double alpha = node.Float("alpha", 1e-4), beta = node.Float("beta", 0.75);
+  double bias = node.Float("bias", 1);
+  if (size < 1 || node.rank(0) < 2) return node.Fail("size, expected at least 1");
+  // Sums over channels c - (size - 1) / 2 to c + size / 2.
+  return {InWide(builder, "lrn", node.input(0), [&](Expression x) {
+    const UOp* zero = builder.Like(x, 0);
+    int64_t before = (size - 1) / 2, after = size - 1 - before;
+    const UOp* padded =
+        builder.PadAxis(x * x, 1, zero, builder.Index(before), builder.Index(after));
+    Expression sum(builder, nullptr);
+    for (int64_t i = 0; i < size; ++i) {
+      Expression part(builder, builder.ShrinkAxis(padded, 1, builder.Index(i), builder.Dim(x, 1)));
+      sum = i == 0 ? part : sum + part;
+    }
+    Expression base = sum * (alpha / static_cast<double>(size)) + bias;
+    return x / base.Of(Op::kPow, beta);
+  })};
+}
+
+OnnxResults ImportLayerNormalization(OnnxNode& node) {
+  TensorBuilder& builder = node.builder();
+  const UOp* x = node.input(0);
+  int64_t axis = builder.Axis(x, node.Int("axis", -1), "layer_norm");
+  double epsilon = node.Float("epsilon", 1e-5);
+  DType stash = node.TypeAttribute("stash_type", Scalar::kF32);
+  if (axis < 0) return {};
+  // Scale and bias broadcast to the normalized dimensions.
+  ShapeSpan shape = builder.ShapeOf(x);
+  Shape tail(shape.begin() + axis, shape.end());
+  auto spread = [&](const UOp* value) {
+    return value == nullptr ? nullptr : builder.Expand(value, tail);
+  };
+  OnnxResults results = {
+      LayerNorm(builder, x, spread(node.input(1)), spread(node.input(2)), axis, epsilon)};
+  if (node.num_outputs() == 1) return results;
+  ReduceOptions over{{}, true};
+  for (int64_t i = axis; i < node.rank(0); ++i) over.axes.push_back(i);
+  const UOp* wide = builder.Cast(x, stash);
+  results.push_back(Mean(builder, wide, over));
+  Expression variance(builder, Variance(builder, wide, over));
+  results.push_back((variance + epsilon).Of(Op::kSqrt).Of(Op::kRecip));
+  return results;
+}
+
+}  // namespace
+
+OnnxRows OnnxNetworkRows() {
+  return {
+      {"AveragePool", {1, 7, 10, 11, 19, 22}, 1, 1, ImportAveragePool},
+      {"BatchNormalization",
+       {1, 6, 7, 9, 14, 15},
+       5,
+       5,
+       ImportBatchNormalization,
+       "",
+       "no training"},
+      {"Conv", {1, 11, 22}, 2, 3, ImportConv},
+      {"Dropout", {1, 6, 7, 10, 12, 13, 22}, 1, 3, ImportDropout, "", "no training"},
+      {"Gemm", {1, 6, 7, 9, 11, 13}, 2, 3, ImportGemm},
+      {"GlobalAveragePool", {1, 22}, 1, 1, ImportGlobalAveragePool},
+      {"GlobalMaxPool", {1, 22}, 1, 1, ImportGlobalMaxPool},
+      {"InstanceNormalization", {1, 6, 22}, 3, 3, ImportInstanceNormalization},
+      {"LRN", {1, 13}, 1, 1, ImportLrn},
+      {"LayerNormalization", {17}, 2, 3, ImportLayerNormalization},
+      {"MatMul", {1, 9, 13}, 2, 2, ImportMatMul},
+      {"MaxPool", {1, 8, 10, 11, 12, 22}, 1, 1, ImportMaxPool},
+  };
+}
+
+}  // namespace svod
