@@ -1,4 +1,5 @@
-// svod-bench THREADS [ROW] [--compare] [--table]: measures Svod and prints one JSON object a line:
+// svod-bench THREADS [ROW] [--all] [--compare] [--table]: measures Svod and prints one JSON object
+// a line:
 //   {"row": ..., "peer": ..., "threads": ..., "ns": ..., further counters}
 // ROW picks the rows whose names contain it. "ns" is the median over repetitions. docs/tool.md has
 // the rest.
@@ -82,14 +83,16 @@ class JsonLines : public benchmark::BenchmarkReporter {
 struct Arguments {
   int threads = 0;
   std::string row;
-  bool compare = false, table = false;
+  bool all = false, compare = false, table = false;
 };
 
 std::optional<Arguments> ParseArguments(absl::Span<char* const> given) {
   Arguments arguments;
   int num_words = 0;
   for (absl::string_view word : given) {
-    if (word == "--compare") {
+    if (word == "--all") {
+      arguments.all = true;
+    } else if (word == "--compare") {
       arguments.compare = true;
     } else if (word == "--table") {
       arguments.compare = arguments.table = true;
@@ -138,7 +141,10 @@ int RunOwnRows(const Arguments& arguments) {
     run(is_chain ? "dep1000" : "indep1000",
         [&]() -> absl::StatusOr<std::vector<Record>> { return RunDispatch(is_chain, *executor); });
   }
-  run_workloads(true);
+  for (const std::string& row : FirstResultRows()) {
+    run(row, [&] { return RunFirstResult(row, *executor); });
+  }
+  if (arguments.all || !arguments.row.empty()) run_workloads(true);
   return num_rows;
 }
 
@@ -168,11 +174,12 @@ int Main(int argc, char** argv) {
   std::optional<Arguments> arguments =
       ParseArguments({argv + 1, static_cast<size_t>(std::max(argc - 1, 0))});
   if (!arguments.has_value()) {
-    std::fprintf(stderr, "usage: svod-bench THREADS [ROW] [--compare] [--table]\n");
+    std::fprintf(stderr, "usage: svod-bench THREADS [ROW] [--all] [--compare] [--table]\n");
     return 2;
   }
-  const int num_own = RunOwnRows(*arguments);
-  return num_own + RunBenchmarkRows(*arguments, argv[0]) > 0 ? 0 : 1;
+  int num_rows = RunOwnRows(*arguments);
+  if (arguments->all || !arguments->row.empty()) num_rows += RunBenchmarkRows(*arguments, argv[0]);
+  return num_rows > 0 ? 0 : 1;
 }
 
 }  // namespace

@@ -35,6 +35,11 @@ benchmark::internal::Benchmark* Register(const std::string& name, Arguments&&...
 // 1000 launches of a tiny kernel, dependent or independent ones, beside calls of the same code.
 std::vector<Record> RunDispatch(bool is_chain, Executor& executor);
 
+// compile_*, *_disk and cold_*: from a graph to its first result. Errors: those of Prepare and
+// Execute; Internal when svod-jit, which lies beside this program, does not run.
+std::vector<std::string> FirstResultRows();
+absl::StatusOr<std::vector<Record>> RunFirstResult(const std::string& row, Executor& executor);
+
 // A benchmark that cannot do its work ends the program: a time without the work is no result.
 inline void CheckOk(const absl::Status& status) {
   if (status.ok()) return;

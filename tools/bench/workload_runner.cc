@@ -15,8 +15,9 @@ std::vector<double> PreparedWorkload::samples() const {
   return Samples(plan->buffers()[output.buffer_index].data(), output.dtype, output.num_elements());
 }
 
-absl::StatusOr<PreparedWorkload> PrepareWorkload(const Workload& workload, Executor& executor,
-                                                 KernelCache& kernels) {
+absl::StatusOr<PreparedWorkload> PrepareWorkload(const Workload& workload,
+                                                 absl::Span<const Buffer> inputs,
+                                                 Executor& executor, KernelCache& kernels) {
   PrepareOptions options;
   options.compiler = "host";
   options.task_runner = MakeTbbTaskRunner(&executor);
@@ -26,13 +27,10 @@ absl::StatusOr<PreparedWorkload> PrepareWorkload(const Workload& workload, Execu
   SVOD_ASSIGN_OR_RETURN(
       ExecutionPlan plan,
       Prepare(graph, "", [&](const UOp* sink) { return kernels.GetOrCompile(sink); }, options));
-  PreparedWorkload prepared;
-  prepared.inputs = MakeInputs(workload.operands);
-  for (size_t i = 0; i < prepared.inputs.size(); ++i) {
-    SVOD_RETURN_IF_ERROR(plan.Bind(workload.operands[i].name, prepared.inputs[i]));
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    SVOD_RETURN_IF_ERROR(plan.Bind(workload.operands[i].name, inputs[i]));
   }
-  prepared.plan = std::make_unique<ExecutionPlan>(std::move(plan));
-  return prepared;
+  return PreparedWorkload{std::make_unique<ExecutionPlan>(std::move(plan))};
 }
 
 namespace {
@@ -53,8 +51,10 @@ double LimitNs(double amount, absl::Span<const Limit> limits, absl::Span<const T
 
 absl::StatusOr<std::vector<Record>> RunWorkload(const Workload& workload, Executor& executor,
                                                 bool compare) {
+  const std::vector<Buffer> inputs = MakeInputs(workload.operands);
   SVOD_ASSIGN_OR_RETURN(std::shared_ptr<KernelCache> kernels, KernelCache::Create());
-  SVOD_ASSIGN_OR_RETURN(PreparedWorkload prepared, PrepareWorkload(workload, executor, *kernels));
+  SVOD_ASSIGN_OR_RETURN(PreparedWorkload prepared,
+                        PrepareWorkload(workload, inputs, executor, *kernels));
   ExecuteOptions options;
   options.executor = &executor;
   SVOD_RETURN_IF_ERROR(Execute(*prepared.plan, options));
@@ -67,10 +67,10 @@ absl::StatusOr<std::vector<Record>> RunWorkload(const Workload& workload, Execut
   const double bytes = workload.read_bytes + workload.written_bytes;
   if (compare) {
 #ifdef SVOD_BENCH_OPENBLAS
-    AddOpenBlasPeers(workload, prepared.inputs, threads, &contenders);
+    AddOpenBlasPeers(workload, inputs, threads, &contenders);
 #endif
 #ifdef SVOD_BENCH_ONEDNN
-    AddOneDnnPeers(workload, prepared.inputs, threads, &contenders);
+    AddOneDnnPeers(workload, inputs, threads, &contenders);
 #endif
     const TaskRunner runner = MakeTbbTaskRunner(&executor);
     if (workload.flops > 0) {

@@ -15,17 +15,17 @@
 
 namespace svod::bench {
 
-// A workload prepared on an executor, its operands bound.
+// A workload prepared on an executor, its inputs bound.
 struct PreparedWorkload {
   std::unique_ptr<ExecutionPlan> plan;
-  std::vector<Buffer> inputs;
 
   // Samples of the result of the last run.
   std::vector<double> samples() const;
 };
 // Errors: those of Prepare.
-absl::StatusOr<PreparedWorkload> PrepareWorkload(const Workload& workload, Executor& executor,
-                                                 KernelCache& kernels);
+absl::StatusOr<PreparedWorkload> PrepareWorkload(const Workload& workload,
+                                                 absl::Span<const Buffer> inputs,
+                                                 Executor& executor, KernelCache& kernels);
 
 // Measures a workload. With `compare`, in turns with the peers and the limits; a record then also
 // has flops, bytes, and of Svod limit_ns: the time at the machine's limit. The first record is
