@@ -92,9 +92,34 @@ absl::Status Compare(const ConstantTensor& got, const ConstantTensor& expected) 
       absl::StrCat(first, " (", num_wrong, " of ", count, " elements differ)"));
 }
 
+// The data has bf16 as u16, as NumPy does; the model says what is meant.
+void ReadAsDeclared(const google::protobuf::RepeatedPtrField<onnx::ValueInfoProto>& infos,
+                    std::vector<ConstantTensor>& tensors) {
+  for (size_t i = 0; i < tensors.size() && i < static_cast<size_t>(infos.size()); ++i) {
+    int declared = infos.Get(static_cast<int>(i)).type().tensor_type().elem_type();
+    bool is_bf16 = declared == onnx::TensorProto::BFLOAT16;
+    if (is_bf16 && tensors[i].dtype == Scalar::kU16) tensors[i].dtype = Scalar::kBF16;
+  }
+}
+
+// Sequences, optional values and strings are out of scope.
+absl::Status CheckTensors(const google::protobuf::RepeatedPtrField<onnx::ValueInfoProto>& infos) {
+  for (const onnx::ValueInfoProto& info : infos) {
+    if (info.type().has_sequence_type()) return absl::UnimplementedError("sequences");
+    if (info.type().has_optional_type()) return absl::UnimplementedError("optional values");
+    if (info.type().tensor_type().elem_type() == onnx::TensorProto::STRING) {
+      return absl::UnimplementedError("strings");
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status RunTest(const fs::path& folder, const KernelProvider& provider) {
   SVOD_ASSIGN_OR_RETURN(std::unique_ptr<OnnxModel> model,
                         OnnxModel::Load((folder / "model.onnx").string(), provider));
+  const onnx::GraphProto& graph = model->proto().graph();
+  SVOD_RETURN_IF_ERROR(CheckTensors(graph.input()));
+  SVOD_RETURN_IF_ERROR(CheckTensors(graph.output()));
   ExecuteOptions serial;
   serial.serial = true;
   int num_sets = 0;
@@ -104,6 +129,8 @@ absl::Status RunTest(const fs::path& folder, const KernelProvider& provider) {
     SVOD_ASSIGN_OR_RETURN(std::vector<ConstantTensor> given, ReadTensors(entry.path(), "input"));
     SVOD_ASSIGN_OR_RETURN(std::vector<ConstantTensor> expected,
                           ReadTensors(entry.path(), "output"));
+    ReadAsDeclared(graph.input(), given);
+    ReadAsDeclared(graph.output(), expected);
     std::vector<OnnxTensor> inputs;
     for (const ConstantTensor& tensor : given) inputs.push_back({"", tensor});
     SVOD_ASSIGN_OR_RETURN(std::vector<OnnxTensor> outputs, model->Run(inputs, serial));

@@ -11,7 +11,8 @@ auto KeyOf(const OnnxOperator& op) { return std::tuple(op.domain, op.name); }
 OnnxRows AllRows() {
   OnnxRows all;
   for (OnnxRows (*rows)() :
-       {OnnxElementwiseRows, OnnxShapeRows, OnnxReductionRows, OnnxNetworkRows, OnnxControlRows}) {
+       {OnnxControlRows, OnnxElementwiseRows, OnnxLossRows, OnnxNetworkRows, OnnxQuantizedRows,
+        OnnxReductionRows, OnnxSelectionRows, OnnxShapeRows}) {
     OnnxRows some = rows();
     all.insert(all.end(), some.begin(), some.end());
   }

@@ -35,11 +35,14 @@ const OnnxOperator* FindOnnxOperator(absl::string_view domain, absl::string_view
 
 // The rows by theme, each in a source of its own: rows_<theme>.cc.
 using OnnxRows = std::vector<OnnxOperator>;
-OnnxRows OnnxElementwiseRows();
-OnnxRows OnnxShapeRows();
-OnnxRows OnnxReductionRows();
-OnnxRows OnnxNetworkRows();
 OnnxRows OnnxControlRows();
+OnnxRows OnnxElementwiseRows();
+OnnxRows OnnxLossRows();
+OnnxRows OnnxNetworkRows();
+OnnxRows OnnxQuantizedRows();
+OnnxRows OnnxReductionRows();
+OnnxRows OnnxSelectionRows();
+OnnxRows OnnxShapeRows();
 
 // docs/onnx.md: the operators with their versions and limits.
 std::string OnnxOperatorsPage();

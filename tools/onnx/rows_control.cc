@@ -204,7 +204,7 @@ OnnxRows OnnxControlRows() {
        ImportLoop,
        "",
        "unrolled: the number of iterations is known when the model is loaded, at most 4096"},
-      {"Scan", {8, 9, 11, 16, 19, 21}, 1, -1, ImportScan, "", "unrolled: at most 4096 steps"},
+      {"Scan", {8, 9, 11, 16, 19, 21}, 0, -1, ImportScan, "", "unrolled: at most 4096 steps"},
   };
 }
 

@@ -51,6 +51,47 @@ OnnxResults ImportConv(OnnxNode& node) {
   return {Convolution(builder, x, weight, node.input(2), options)};
 }
 
+OnnxResults ImportConvTranspose(OnnxNode& node) {
+  TensorBuilder& builder = node.builder();
+  const UOp *x = node.input(0), *weight = node.input(1);
+  std::vector<int64_t> shape = node.Ints("output_shape"), extra = node.Ints("output_padding");
+  int automatic =
+      node.Choice("auto_pad", "NOTSET", {"NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"});
+  std::optional<OnnxWindows> windows = ReadWindows(node, KernelOf(node, weight, 2));
+  ConvolutionOptions options;
+  options.groups = node.Int("group", 1);
+  if (!windows.has_value()) return {};
+  size_t count = windows->kernel.size();
+  if (extra.empty()) extra.assign(count, 0);
+  // Some exporters give all dimensions.
+  if (shape.size() == count + 2) shape.erase(shape.begin(), shape.begin() + 2);
+  if (extra.size() != count || (!shape.empty() && shape.size() != count)) {
+    return node.Fail(absl::StrCat("attributes 'output_padding' and 'output_shape', expected ",
+                                  count, " numbers"));
+  }
+  bool is_same = automatic == 1 || automatic == 2;
+  for (size_t i = 0; i < count && (is_same || !shape.empty()); ++i) {
+    int64_t size = builder.ConstDim(x, 2 + static_cast<int64_t>(i), "output_shape");
+    if (size < 0) return {};
+    int64_t stride = windows->strides[i];
+    int64_t wanted = shape.empty() ? size * stride : shape[i];
+    int64_t reach = (windows->kernel[i] - 1) * windows->dilations[i] + 1;
+    int64_t total = stride * (size - 1) + extra[i] + reach - wanted;
+    if (total < 0) {
+      extra[i] -= total;
+      total = 0;
+    }
+    int64_t less = total / 2, more = total - less;
+    windows->pads[i] = automatic == 1 ? less : more;
+    windows->pads[i + count] = automatic == 1 ? more : less;
+  }
+  options.stride = windows->strides;
+  options.padding = windows->pads;
+  options.dilation = windows->dilations;
+  options.output_padding = extra;
+  return {TransposedConvolution(builder, x, weight, node.input(2), options)};
+}
+
 PoolOptions PoolOf(const OnnxWindows& windows, bool ceil_mode) {
   PoolOptions options;
   options.kernel = windows.kernel;
@@ -97,20 +138,36 @@ OnnxResults ImportGlobalAveragePool(OnnxNode& node) {
 OnnxResults ImportBatchNormalization(OnnxNode& node) {
   TensorBuilder& builder = node.builder();
   double epsilon = node.Float("epsilon", 1e-5);
-  node.Float("momentum", 0.9);
+  double momentum = node.Float("momentum", 0.9);
   node.Ignore({"consumed_inputs"});
   bool is_test = true;
   if (node.version() < 7) is_test = node.Bool("is_test", node.version() < 1);
   if (node.version() < 9) node.Int("spatial", 1);
   bool training = node.version() >= 14 && node.Bool("training_mode", false);
-  if (!is_test && node.num_outputs() > 1) training = true;
+  training = training || (!is_test && node.num_outputs() > 1);
   const UOp *x = node.input(0), *mean = node.input(3), *variance = node.input(4);
-  if (training) return node.FailUnsupported("training");
   // Scale and statistics may be wider than a half.
   DType dtype = x->dtype();
   auto as = [&](const UOp* value) { return builder.Cast(value, dtype); };
-  return {BatchNorm(builder, x, as(mean), as(variance), as(node.input(1)), as(node.input(2)), 1,
-                    epsilon)};
+  if (!training) {
+    return {BatchNorm(builder, x, as(mean), as(variance), as(node.input(1)), as(node.input(2)), 1,
+                      epsilon)};
+  }
+  // Statistics of this batch, and those given moved towards them.
+  ReduceOptions all;
+  for (int64_t i = 0; i < node.rank(0); ++i) {
+    if (i != 1) all.axes.push_back(i);
+  }
+  Expression own_mean(builder, Mean(builder, x, all));
+  Expression own_variance(builder, Variance(builder, x, all));
+  const UOp* y = BatchNorm(builder, x, own_mean, own_variance, as(node.input(1)), as(node.input(2)),
+                           1, epsilon);
+  auto moved = [&](const UOp* running, Expression own) {
+    Expression wide(builder, builder.Cast(running, own.node()->dtype()));
+    return builder.Cast(wide * momentum + own * (1 - momentum), running->dtype());
+  };
+  if (!node.ok()) return {};
+  return {y, moved(mean, own_mean), moved(variance, own_variance)};
 }
 
 OnnxResults ImportInstanceNormalization(OnnxNode& node) {
@@ -187,6 +244,73 @@ OnnxResults ImportLayerNormalization(OnnxNode& node) {
   return results;
 }
 
+OnnxResults ImportMeanVarianceNormalization(OnnxNode& node) {
+  TensorBuilder& builder = node.builder();
+  ReduceOptions over{node.Ints("axes", {0, 2, 3}), true};
+  return {InWide(builder, "mean_variance_normalization", node.input(0), [&](Expression x) {
+    Expression deviation(builder, StandardDeviation(builder, x, over));
+    return (x - Expression(builder, Mean(builder, x, over))) / (deviation + 1e-9);
+  })};
+}
+
+OnnxResults ImportGroupNormalization(OnnxNode& node) {
+  TensorBuilder& builder = node.builder();
+  double epsilon = node.Float("epsilon", 1e-5);
+  node.Require("num_groups");
+  int64_t groups = node.Int("num_groups", 1);
+  node.TypeAttribute("stash_type", Scalar::kF32);
+  const UOp *x = node.input(0), *scale = node.input(1), *bias = node.input(2);
+  int64_t channels = builder.ConstDim(x, 1, "group_norm");
+  if (channels < 0) return {};
+  if (node.version() < 21 && groups > 0) {  // one scale a group
+    scale = Repeat(builder, scale, channels / groups, 0);
+    bias = Repeat(builder, bias, channels / groups, 0);
+  }
+  return {GroupNorm(builder, x, scale, bias, groups, epsilon)};
+}
+
+OnnxResults ImportLpNormalization(OnnxNode& node) {
+  TensorBuilder& builder = node.builder();
+  int64_t axis = node.Int("axis", -1), order = node.Int("p", 2);
+  if (order != 1 && order != 2) return node.Fail("attribute 'p', expected 1 or 2");
+  const UOp* norm = Norm(builder, node.input(0), static_cast<double>(order), {{axis}, true});
+  return {builder.Make(Op::kFdiv, {node.input(0), norm})};
+}
+
+// (sum |x|^p)^(1/p) over a window: an average without what is padded, times the window's size.
+const UOp* PowerMean(TensorBuilder& builder, const UOp* x, double order, double count,
+                     const PoolOptions* pool) {
+  return InWide(builder, "lp_pool", x, [&](Expression value) {
+    Expression power = Abs(value).Of(Op::kPow, order);
+    if (pool != nullptr) {
+      Expression sum = Expression(builder, AveragePool(builder, power, *pool)) * count;
+      return sum.Of(Op::kPow, 1 / order);
+    }
+    ReduceOptions over{{}, true};
+    for (int64_t i = 2; i < builder.RankOf(x); ++i) over.axes.push_back(i);
+    Expression sum(builder, Sum(builder, power, over, power.node()->dtype()));
+    return sum.Of(Op::kPow, 1 / order);
+  });
+}
+
+OnnxResults ImportLpPool(OnnxNode& node) {
+  node.Require("kernel_shape");
+  double order = node.version() == 1 ? node.Float("p", 2) : static_cast<double>(node.Int("p", 2));
+  bool ceil_mode = node.Bool("ceil_mode", false);
+  std::optional<OnnxWindows> windows = ReadWindows(node, node.Ints("kernel_shape"));
+  if (!windows.has_value()) return {};
+  if (ceil_mode) return node.FailUnsupported("ceil_mode=1");
+  PoolOptions pool = PoolOf(*windows, false);
+  double count = 1;
+  for (int64_t size : windows->kernel) count *= static_cast<double>(size);
+  return {PowerMean(node.builder(), node.input(0), order, count, &pool)};
+}
+
+OnnxResults ImportGlobalLpPool(OnnxNode& node) {
+  double order = node.version() == 1 ? node.Float("p", 2) : static_cast<double>(node.Int("p", 2));
+  return {PowerMean(node.builder(), node.input(0), order, 1, nullptr)};
+}
+
 }  // namespace
 
 OnnxRows OnnxNetworkRows() {
@@ -200,15 +324,21 @@ OnnxRows OnnxNetworkRows() {
        "",
        "no training"},
       {"Conv", {1, 11, 22}, 2, 3, ImportConv},
+      {"ConvTranspose", {1, 11, 22}, 2, 3, ImportConvTranspose},
       {"Dropout", {1, 6, 7, 10, 12, 13, 22}, 1, 3, ImportDropout, "", "no training"},
       {"Gemm", {1, 6, 7, 9, 11, 13}, 2, 3, ImportGemm},
       {"GlobalAveragePool", {1, 22}, 1, 1, ImportGlobalAveragePool},
+      {"GlobalLpPool", {1, 2, 22}, 1, 1, ImportGlobalLpPool},
       {"GlobalMaxPool", {1, 22}, 1, 1, ImportGlobalMaxPool},
+      {"GroupNormalization", {18, 21}, 3, 3, ImportGroupNormalization},
       {"InstanceNormalization", {1, 6, 22}, 3, 3, ImportInstanceNormalization},
       {"LRN", {1, 13}, 1, 1, ImportLrn},
       {"LayerNormalization", {17}, 2, 3, ImportLayerNormalization},
+      {"LpNormalization", {1, 22}, 1, 1, ImportLpNormalization},
+      {"LpPool", {1, 2, 11, 18, 22}, 1, 1, ImportLpPool},
       {"MatMul", {1, 9, 13}, 2, 2, ImportMatMul},
       {"MaxPool", {1, 8, 10, 11, 12, 22}, 1, 1, ImportMaxPool},
+      {"MeanVarianceNormalization", {9, 13}, 1, 1, ImportMeanVarianceNormalization},
   };
 }
 

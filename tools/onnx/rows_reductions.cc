@@ -84,7 +84,9 @@ OnnxResults ImportSoftmax(OnnxNode& node) {
   TensorBuilder& builder = node.builder();
   const UOp* x = node.input(0);
   bool is_old = node.version() < 13;
-  int64_t axis = builder.Axis(x, node.Int("axis", is_old ? 1 : -1), "softmax", is_old ? 1 : 0);
+  int64_t axis = node.Int("axis", is_old ? 1 : -1);
+  // An old axis may be the rank: every element by itself.
+  if (!is_old || axis != node.rank(0)) axis = builder.Axis(x, axis, "softmax");
   if (axis < 0) return {};
   if (!is_old || axis == node.rank(0) - 1) return {softmax(builder, x, axis)};
   if (axis == node.rank(0)) {

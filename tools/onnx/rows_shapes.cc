@@ -377,9 +377,15 @@ OnnxResults ImportScatterNd(OnnxNode& node) {
 OnnxResults ImportRange(OnnxNode& node) {
   TensorBuilder& builder = node.builder();
   DType dtype = node.input(0)->dtype();
-  if (node.IsKnown(0) && node.IsKnown(1) && node.IsKnown(2)) {
-    double begin = (*node.KnownNumbers(0))[0], end = (*node.KnownNumbers(1))[0];
-    double step = (*node.KnownNumbers(2))[0];
+  bool is_known = node.IsKnown(0) && node.IsKnown(1) && node.IsKnown(2);
+  if (is_known || dtype.is_float()) {
+    std::optional<std::vector<double>> numbers[3];
+    for (size_t i = 0; i < 3; ++i) {
+      numbers[i] = node.KnownNumbers(i);
+      if (!numbers[i].has_value()) return {};
+      if (numbers[i]->size() != 1) return node.Fail("start, limit and delta, expected numbers");
+    }
+    double begin = (*numbers[0])[0], end = (*numbers[1])[0], step = (*numbers[2])[0];
     double count = std::max(std::ceil((end - begin) / step), 0.0);
     if (step == 0 || !(count < 1e12)) return node.Fail("range, expected a number of elements");
     Expression steps(builder, builder.Arange(builder.Index(static_cast<int64_t>(count)), dtype));
