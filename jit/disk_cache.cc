@@ -25,7 +25,7 @@ namespace svod {
 namespace {
 
 constexpr char kMagic[8] = {'S', 'V', 'O', 'D', 'K', 'R', 'N', '\n'};
-constexpr uint32_t kFormat = 1;
+constexpr uint32_t kFormat = 2;
 constexpr absl::string_view kSuffix = ".kernel";
 constexpr absl::string_view kTemporaryPrefix = ".new-";
 constexpr int64_t kMaxFileBytes = int64_t{1} << 28;
@@ -37,7 +37,7 @@ using Digest = std::array<uint8_t, 32>;
 struct Header {
   char magic[8];
   uint32_t format;
-  uint32_t header_bytes;
+  uint32_t kind;
   uint64_t key_bytes;
   uint64_t entry_bytes;
   uint64_t object_bytes;
@@ -196,12 +196,19 @@ std::string DiskCache::FileName(absl::string_view key) {
 
 std::optional<ObjectCode> DiskCache::Load(absl::string_view key) {
   if (directory_ < 0) return std::nullopt;
-  std::optional<ObjectCode> object = Read(key);
+  std::optional<ObjectCode> object = Read(key, Kind::kObject);
   (object.has_value() ? hits_ : misses_).fetch_add(1, std::memory_order_relaxed);
   return object;
 }
 
-std::optional<ObjectCode> DiskCache::Read(absl::string_view key) {
+std::optional<std::string> DiskCache::LoadNote(absl::string_view key) {
+  if (directory_ < 0) return std::nullopt;
+  std::optional<ObjectCode> note = Read(key, Kind::kNote);
+  if (!note.has_value()) return std::nullopt;
+  return std::move(note->bytes);
+}
+
+std::optional<ObjectCode> DiskCache::Read(absl::string_view key, Kind kind) {
   std::string name = FileName(key);
   auto reject = [&](absl::string_view what) {
     rejects_.fetch_add(1, std::memory_order_relaxed);
@@ -227,7 +234,7 @@ std::optional<ObjectCode> DiskCache::Read(absl::string_view key) {
   memcpy(&header, bytes.data(), sizeof(header));
   absl::string_view body = absl::string_view(bytes).substr(sizeof(header));
   if (memcmp(header.magic, kMagic, sizeof(kMagic)) != 0) return reject("has a wrong magic number");
-  if (header.format != kFormat || header.header_bytes != sizeof(Header)) {
+  if (header.format != kFormat) {
     return reject(absl::StrCat("has format ", header.format, ", expected ", kFormat));
   }
   if (header.digest != DigestOfFile(header, body)) return reject("has a wrong checksum");
@@ -237,9 +244,13 @@ std::optional<ObjectCode> DiskCache::Read(absl::string_view key) {
       header.scratch_bytes < 0) {
     return reject("has wrong sizes");
   }
-  if (body.substr(0, header.key_bytes) != key) return reject("holds another key");
+  if (header.kind != static_cast<uint32_t>(kind) || body.substr(0, header.key_bytes) != key) {
+    return reject("holds another key");
+  }
   absl::string_view object = body.substr(header.key_bytes + header.entry_bytes);
-  if (!IsObjectFile(object)) return reject("holds no object file for this machine");
+  if (kind == Kind::kObject && !IsObjectFile(object)) {
+    return reject("holds no object file for this machine");
+  }
   if (options_.limit_bytes > 0) futimens(file.get(), nullptr);  // used now
 
   ObjectCode code;
@@ -250,25 +261,35 @@ std::optional<ObjectCode> DiskCache::Read(absl::string_view key) {
 }
 
 void DiskCache::Store(absl::string_view key, const ObjectCode& object) {
+  StoreFile(key, object, Kind::kObject);
+}
+
+void DiskCache::StoreNote(absl::string_view key, absl::string_view note) {
+  ObjectCode file;
+  file.bytes = std::string(note);
+  StoreFile(key, file, Kind::kNote);
+}
+
+void DiskCache::StoreFile(absl::string_view key, const ObjectCode& object, Kind kind) {
   if (directory_ < 0) return;
-  absl::Status status = Write(key, object);
+  absl::Status status = Write(key, object, kind);
   if (!status.ok()) {
     write_failures_.fetch_add(1, std::memory_order_relaxed);
     Note(status.message());
     return;
   }
-  writes_.fetch_add(1, std::memory_order_relaxed);
+  if (kind == Kind::kObject) writes_.fetch_add(1, std::memory_order_relaxed);
   if (options_.limit_bytes > 0) {
     PruneWhenDue(static_cast<int64_t>(sizeof(Header) + key.size() + object.bytes.size()));
   }
 }
 
-absl::Status DiskCache::Write(absl::string_view key, const ObjectCode& object) {
+absl::Status DiskCache::Write(absl::string_view key, const ObjectCode& object, Kind kind) {
   std::string body = absl::StrCat(key, object.entry, object.bytes);
   Header header = {};
   memcpy(header.magic, kMagic, sizeof(kMagic));
   header.format = kFormat;
-  header.header_bytes = sizeof(Header);
+  header.kind = static_cast<uint32_t>(kind);
   header.key_bytes = key.size();
   header.entry_bytes = object.entry.size();
   header.object_bytes = object.bytes.size();

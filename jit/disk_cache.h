@@ -42,6 +42,11 @@ class DiskCache {
   // Cost: about 100 us.
   void Store(absl::string_view key, const ObjectCode& object);
 
+  // The same for a text, in files of their own: of a kernel's source, what it became. Not counted
+  // among hits and misses.
+  std::optional<std::string> LoadNote(absl::string_view key);
+  void StoreNote(absl::string_view key, absl::string_view note);
+
   struct Stats {
     int64_t hits = 0;
     int64_t misses = 0;   // rejects included
@@ -65,13 +70,15 @@ class DiskCache {
   absl::Status Clear();
 
   // The name of the file for `key` in the directory.
-  static std::string FileName(absl::string_view key);
+  static std::string FileName(absl::string_view key);  // objects and notes have different keys
 
  private:
   explicit DiskCache(const DiskCacheOptions& options) : options_(options) {}
   void OpenDirectory();
-  std::optional<ObjectCode> Read(absl::string_view key);
-  absl::Status Write(absl::string_view key, const ObjectCode& object);
+  enum class Kind : uint32_t { kObject = 0, kNote = 1 };
+  std::optional<ObjectCode> Read(absl::string_view key, Kind kind);
+  absl::Status Write(absl::string_view key, const ObjectCode& object, Kind kind);
+  void StoreFile(absl::string_view key, const ObjectCode& object, Kind kind);
   void Note(absl::string_view problem);
   void PruneWhenDue(int64_t written_bytes);
 

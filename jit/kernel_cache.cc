@@ -14,6 +14,7 @@
 #include "ir/status_macros.h"
 #include "jit/choose_actions.h"
 #include "jit/kernel_table.h"
+#include "jit/source_note.h"
 
 namespace svod {
 namespace {
@@ -32,26 +33,27 @@ absl::StatusOr<const UOp*> RunPipeline(const UOp* sink, Context& context,
   return OptimizeKernel(shaped, pass, pipeline);
 }
 
-// What a plan asks a kernel for, read off its final nodes.
-std::shared_ptr<CompiledKernel> Describe(const UOp* final_sink, const ObjectCode& object,
-                                         const LinkedCode& linked, const KernelKey& key) {
+std::shared_ptr<CompiledKernel> MakeKernel(KernelInterface interface, const ObjectCode& object,
+                                           const LinkedCode& linked, const KernelKey& key) {
   auto kernel = std::make_shared<CompiledKernel>();
   kernel->name = object.entry;
   kernel->function = linked.function;
   kernel->code = linked.owner;
   kernel->code_bytes = linked.size_bytes;
   kernel->scratch_bytes = object.scratch_bytes;
-  for (const UOp* variable : VariablesOf(final_sink)) {
-    kernel->variable_names.emplace_back(variable->arg<VariableArgument>().name);
-  }
-  for (const UOp* node : Toposort(final_sink)) {
-    if (node->op() != Op::kCoreId) continue;
-    auto context = std::make_shared<Context>();
-    kernel->global_size[0] = context->Import(node->source(0));
-    kernel->context = std::move(context);
-  }
+  kernel->variable_names = std::move(interface.variable_names);
+  kernel->global_size[0] = interface.global_size;
+  kernel->context = std::move(interface.context);
   kernel->source = KernelText(key);
   return kernel;
+}
+
+// Dumps and checks between the passes are only made where the passes run. Without a build id
+// another build's passes cannot be told from this one's.
+bool MayKnowSources(const KernelCacheOptions& options) {
+  const absl::StatusOr<DebugOptions>& debug = EnvironmentDebugOptions();
+  return !options.disk_directory.empty() && options.optimize == nullptr && debug.ok() &&
+         debug->dump_directory.empty() && debug->verify != VerifyLevel::kEach && !BuildId().empty();
 }
 
 double MillisecondsSince(std::chrono::steady_clock::time_point start) {
@@ -65,6 +67,7 @@ struct KernelCache::State {
   KernelCacheOptions options;
   std::shared_ptr<OrcSession> session;
   std::unique_ptr<DiskCache> disk;
+  bool knows_sources = false;  // the disk has notes of what source kernels became
 
   KernelTable sources;  // by MakeSourceKey: saves optimising again
   KernelTable kernels;  // by MakeKey
@@ -84,7 +87,12 @@ struct KernelCache::State {
   absl::StatusOr<std::shared_ptr<CompiledKernel>> Compile(const UOp* final_sink,
                                                           const KernelKey& key,
                                                           const CompileOptions& compile_options);
-  std::shared_ptr<CompiledKernel> LoadFromDisk(const UOp* final_sink, const KernelKey& key);
+  std::shared_ptr<CompiledKernel> LoadFromDisk(KernelInterface interface, const KernelKey& key);
+  KernelTable::Found Keep(std::shared_ptr<CompiledKernel> kernel);
+  // The kernel that a source became before, in memory or on the disk; nothing if that is unknown.
+  std::optional<KernelTable::Found> FindBySource(const UOp* sink, const KernelKey& source_key);
+  void NoteSource(const UOp* sink, const KernelKey& source_key, const UOp* final_sink,
+                  const CompileOptions& compile_options);
   void Count(KernelTable::Outcome outcome);
   void Forget(const CompiledKernel& kernel);
   void EvictIfOver();
@@ -96,7 +104,7 @@ void KernelCache::State::Count(KernelTable::Outcome outcome) {
   if (outcome == KernelTable::Outcome::kWaited) waits.fetch_add(1, std::memory_order_relaxed);
 }
 
-std::shared_ptr<CompiledKernel> KernelCache::State::LoadFromDisk(const UOp* final_sink,
+std::shared_ptr<CompiledKernel> KernelCache::State::LoadFromDisk(KernelInterface interface,
                                                                  const KernelKey& key) {
   if (disk == nullptr) return nullptr;
   std::optional<ObjectCode> object = disk->Load(*key.text);
@@ -104,7 +112,7 @@ std::shared_ptr<CompiledKernel> KernelCache::State::LoadFromDisk(const UOp* fina
   absl::StatusOr<LinkedCode> linked = session->Link(object->bytes, object->entry);
   // Whatever is wrong with it, compiling it again says so if it matters.
   if (!linked.ok()) return nullptr;
-  return Describe(final_sink, *object, *linked, key);
+  return MakeKernel(std::move(interface), *object, *linked, key);
 }
 
 absl::StatusOr<std::shared_ptr<CompiledKernel>> KernelCache::State::Compile(
@@ -112,7 +120,7 @@ absl::StatusOr<std::shared_ptr<CompiledKernel>> KernelCache::State::Compile(
   auto start = std::chrono::steady_clock::now();
   SVOD_ASSIGN_OR_RETURN(ObjectCode object, options.compile(final_sink, compile_options));
   SVOD_ASSIGN_OR_RETURN(LinkedCode linked, session->Link(object.bytes, object.entry));
-  std::shared_ptr<CompiledKernel> kernel = Describe(final_sink, object, linked, key);
+  std::shared_ptr<CompiledKernel> kernel = MakeKernel(InterfaceOf(final_sink), object, linked, key);
   kernel->compile_ms = MillisecondsSince(start);
   if (disk != nullptr) disk->Store(*key.text, object);
   return kernel;
@@ -120,7 +128,7 @@ absl::StatusOr<std::shared_ptr<CompiledKernel>> KernelCache::State::Compile(
 
 absl::StatusOr<KernelTable::Found> KernelCache::State::MakeFinal(
     const UOp* final_sink, const KernelKey& key, const CompileOptions& compile_options) {
-  std::shared_ptr<CompiledKernel> kernel = LoadFromDisk(final_sink, key);
+  std::shared_ptr<CompiledKernel> kernel = LoadFromDisk(InterfaceOf(final_sink), key);
   if (kernel == nullptr) {
     auto compiled = Compile(final_sink, key, compile_options);
     if (!compiled.ok()) {
@@ -131,11 +139,45 @@ absl::StatusOr<KernelTable::Found> KernelCache::State::MakeFinal(
     compiles.fetch_add(1, std::memory_order_relaxed);
     compile_ns.fetch_add(static_cast<int64_t>(kernel->compile_ms * 1e6), std::memory_order_relaxed);
   }
+  return Keep(std::move(kernel));
+}
+
+KernelTable::Found KernelCache::State::Keep(std::shared_ptr<CompiledKernel> kernel) {
   code_bytes.fetch_add(kernel->code_bytes);
   num_kernels.fetch_add(1);
   auto entry = std::make_shared<KernelEntry>(kernel);
   entry->Take(time.fetch_add(1) + 1);
-  return KernelTable::Found{std::move(entry), std::move(kernel)};
+  return {std::move(entry), std::move(kernel)};
+}
+
+std::optional<KernelTable::Found> KernelCache::State::FindBySource(const UOp* sink,
+                                                                   const KernelKey& source_key) {
+  if (!knows_sources) return std::nullopt;
+  std::optional<std::string> text = disk->LoadNote(*source_key.text);
+  if (!text.has_value()) return std::nullopt;
+  std::optional<SourceNote> note = DecodeSourceNote(*text, sink);
+  if (!note.has_value()) return std::nullopt;
+  KernelTable::Outcome outcome;
+  auto found = kernels.GetOrMake(note->key, time.load(std::memory_order_relaxed), &outcome,
+                                 [&]() -> absl::StatusOr<KernelTable::Found> {
+                                   std::shared_ptr<CompiledKernel> kernel =
+                                       LoadFromDisk(note->interface, note->key);
+                                   if (kernel == nullptr) return absl::NotFoundError("no object");
+                                   return Keep(std::move(kernel));
+                                 });
+  if (!found.ok()) return std::nullopt;
+  Count(outcome);
+  if (outcome == KernelTable::Outcome::kMade) EvictIfOver();
+  return *std::move(found);
+}
+
+void KernelCache::State::NoteSource(const UOp* sink, const KernelKey& source_key,
+                                    const UOp* final_sink, const CompileOptions& compile_options) {
+  if (!knows_sources || !compile_options.verify) return;
+  absl::StatusOr<KernelKey> key = MakeKey(final_sink, compile_options);
+  if (!key.ok()) return;
+  std::optional<std::string> note = EncodeSourceNote(sink, final_sink, *key);
+  if (note.has_value()) disk->StoreNote(*source_key.text, *note);
 }
 
 absl::StatusOr<KernelTable::Found> KernelCache::State::GetOrMakeFinal(
@@ -191,6 +233,7 @@ absl::StatusOr<std::shared_ptr<KernelCache>> KernelCache::Create(KernelCacheOpti
   if (!options.disk_directory.empty()) {
     state->disk = DiskCache::Open({options.disk_directory, options.disk_limit_bytes});
   }
+  state->knows_sources = MayKnowSources(options);
   if (options.optimize == nullptr) options.optimize = RunPipeline;
   if (options.compile == nullptr) options.compile = CompileToObject;
   state->evict_above_bytes = options.capacity_bytes;
@@ -234,7 +277,12 @@ absl::StatusOr<KernelPtr> KernelCache::GetOrCompile(const UOp* sink,
   SVOD_ASSIGN_OR_RETURN(CompileOptions full, WithTarget(options));
   KernelTable::Outcome outcome;
   bool is_counted = false;
+  const KernelKey key = MakeSourceKey(sink, full);
   auto make = [&]() -> absl::StatusOr<KernelTable::Found> {
+    if (std::optional<KernelTable::Found> known = state_->FindBySource(sink, key)) {
+      is_counted = true;
+      return *std::move(known);
+    }
     Context context;  // passes make nodes; the caller's context is only read
     auto start = std::chrono::steady_clock::now();
     absl::StatusOr<const UOp*> final_sink =
@@ -243,10 +291,12 @@ absl::StatusOr<KernelPtr> KernelCache::GetOrCompile(const UOp* sink,
                                   std::memory_order_relaxed);
     if (!final_sink.ok()) return final_sink.status();
     is_counted = true;
-    return state_->GetOrMakeFinal(*final_sink, full);
+    auto made = state_->GetOrMakeFinal(*final_sink, full);
+    if (made.ok()) state_->NoteSource(sink, key, *final_sink, full);
+    return made;
   };
-  auto found = state_->sources.GetOrMake(
-      MakeSourceKey(sink, full), state_->time.load(std::memory_order_relaxed), &outcome, make);
+  auto found =
+      state_->sources.GetOrMake(key, state_->time.load(std::memory_order_relaxed), &outcome, make);
   if (outcome == KernelTable::Outcome::kMade && !is_counted) state_->failures.fetch_add(1);
   if (!is_counted) state_->Count(outcome);
   if (!found.ok()) return found.status();

@@ -19,12 +19,6 @@
 namespace svod {
 namespace {
 
-KernelKey KeyOf(std::string text) {
-  llvm::XXH128_hash_t hash = llvm::xxh3_128bits(
-      llvm::ArrayRef(reinterpret_cast<const uint8_t*>(text.data()), text.size()));
-  return {{hash.low64, hash.high64}, std::make_shared<const std::string>(std::move(text))};
-}
-
 constexpr int kHeadingLines = 3;
 
 std::string Heading(const CompileOptions& options) {
@@ -176,9 +170,15 @@ const std::string& BuildId() {
   return *id;
 }
 
+KernelKey KeyOfText(std::string text) {
+  llvm::XXH128_hash_t hash = llvm::xxh3_128bits(
+      llvm::ArrayRef(reinterpret_cast<const uint8_t*>(text.data()), text.size()));
+  return {{hash.low64, hash.high64}, std::make_shared<const std::string>(std::move(text))};
+}
+
 absl::StatusOr<KernelKey> MakeKey(const UOp* final_sink, const CompileOptions& options) {
   SVOD_ASSIGN_OR_RETURN(std::string text, PrintCanonical(final_sink));
-  return KeyOf(absl::StrCat(Heading(options), text));
+  return KeyOfText(absl::StrCat(Heading(options), text));
 }
 
 std::string KernelText(const KernelKey& key) {
@@ -191,7 +191,7 @@ KernelKey MakeSourceKey(const UOp* sink, const CompileOptions& options) {
   std::string text = Heading(options);
   text.push_back(options.contract_mulacc ? 1 : 0);  // a final kernel's text shows it
   EncodeGraph(sink, &text);
-  return KeyOf(std::move(text));
+  return KeyOfText(std::move(text));
 }
 
 }  // namespace svod

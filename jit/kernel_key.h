@@ -34,8 +34,11 @@ struct KernelKey {
 // Errors: what PrintCanonical says. Cost: that of printing.
 absl::StatusOr<KernelKey> MakeKey(const UOp* final_sink, const CompileOptions& options);
 
-// The key of a kernel at any stage: the same heading, then its nodes as bytes. Only good within a
-// process. Cost: about 20 ns a node.
+// The key that has this text.
+KernelKey KeyOfText(std::string text);
+
+// The key of a kernel at any stage: the same heading, then its nodes as bytes, which mean the same
+// in every process of one build. Cost: about 20 ns a node.
 KernelKey MakeSourceKey(const UOp* sink, const CompileOptions& options);
 
 // The canonical text of the kernel that a key of MakeKey was made from.

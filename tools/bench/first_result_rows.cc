@@ -63,7 +63,7 @@ absl::StatusOr<Record> InProcess(const std::string& row, const Workload& workloa
   const std::vector<Buffer> inputs = MakeInputs(workload.operands);
   Record record{row, "svod", executor.num_threads(), {}};
   std::vector<double> samples, prepare;
-  double schedule_ms = 0, compile_ms = 0;
+  double schedule_ms = 0, compile_ms = 0, optimize_ms = 0, code_gen_ms = 0;
   for (int round = 0; round <= kRounds; ++round) {
     KernelCacheOptions options;
     options.disk_directory = disk;
@@ -80,13 +80,17 @@ absl::StatusOr<Record> InProcess(const std::string& row, const Workload& workloa
     const PrepareReport& report = prepared.plan->report();
     schedule_ms = report.schedule_ms;
     compile_ms = report.compile_ms;
+    optimize_ms = kernels->stats().optimize_ms;
+    code_gen_ms = kernels->stats().compile_ms;
   }
   record.timing = TimingOf(std::move(samples));
   const Timing until_execute = TimingOf(std::move(prepare));
   record.more = {{"prepare_ns", until_execute.median_ns},
                  {"prepare_best_ns", until_execute.best_ns},
                  {"schedule_ms", schedule_ms},
-                 {"compile_ms", compile_ms}};
+                 {"compile_ms", compile_ms},
+                 {"optimize_ms", optimize_ms},
+                 {"code_gen_ms", code_gen_ms}};
   return record;
 }
 
