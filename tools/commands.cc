@@ -24,6 +24,7 @@
 #include "tools/compare.h"
 #include "tools/flags.h"
 #include "tools/npy.h"
+#include "tools/onnx_commands.h"
 #include "tools/repl.h"
 #include "tools/report.h"
 #include "tools/session.h"
@@ -112,6 +113,26 @@ absl::StatusOr<RunRequest> RequestFromFlags() {
     request.variables.push_back({parts.first, number});
   }
   return request;
+}
+
+// NAME=LEAST..MOST or NAME=SIZE.
+absl::StatusOr<std::vector<NamedBounds>> DimsFromFlags() {
+  std::vector<NamedBounds> dims;
+  for (const std::string& value : absl::GetFlag(FLAGS_dim).values) {
+    size_t equals = value.rfind('=');
+    NamedBounds bounds{value.substr(0, equals)};
+    std::pair<std::string, std::string> parts = absl::StrSplit(
+        equals == std::string::npos ? "" : value.substr(equals + 1), absl::MaxSplits("..", 1));
+    if (parts.second.empty()) parts.second = parts.first;
+    bool ok = !bounds.name.empty() && absl::SimpleAtoi(parts.first, &bounds.min) &&
+              absl::SimpleAtoi(parts.second, &bounds.max) && bounds.min <= bounds.max;
+    if (!ok) {
+      return UsageError(
+          absl::StrCat("flag --dim: got '", value, "', expected NAME=LEAST..MOST or NAME=SIZE"));
+    }
+    dims.push_back(std::move(bounds));
+  }
+  return dims;
 }
 
 // The output that a flag's value means: by name, or the next one without a flag.
@@ -211,16 +232,22 @@ absl::StatusOr<std::string> CacheDirectory() {
 absl::Status RunRun(absl::Span<const std::string> files, CommandStreams& streams) {
   SVOD_ASSIGN_OR_RETURN(std::string file, OneFile(files, "run"));
   SVOD_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, MakeSession());
-  SVOD_RETURN_IF_ERROR(session->LoadFile(file, &streams.in));
+  bool is_onnx = IsOnnxFile(file);
+  if (!is_onnx) SVOD_RETURN_IF_ERROR(session->LoadFile(file, &streams.in));
   SVOD_ASSIGN_OR_RETURN(RunRequest request, RequestFromFlags());
+  SVOD_ASSIGN_OR_RETURN(std::vector<NamedBounds> dims, DimsFromFlags());
   bool interpret = absl::GetFlag(FLAGS_interpret);
   if (interpret && (absl::GetFlag(FLAGS_profile) || !absl::GetFlag(FLAGS_trace).empty())) {
     return UsageError("flag --interpret: the interpreter has no kernels to profile or trace");
   }
-  SVOD_ASSIGN_OR_RETURN(RunResult result,
-                        interpret ? session->Interpret(request) : session->Run(request));
+  if (interpret && is_onnx) return UsageError("flag --interpret: not for ONNX models");
+  SVOD_ASSIGN_OR_RETURN(RunResult result, is_onnx ? RunOnnx(*session, file, request, dims, false)
+                                          : interpret ? session->Interpret(request)
+                                                      : session->Run(request));
   SVOD_ASSIGN_OR_RETURN(DebugOptions debug, EnvironmentDebugOptions());
-  SVOD_RETURN_IF_ERROR(WriteDebug(*session, result, debug.level, streams.err));
+  // A model's kernels are what its plan shows; they have no text to print beyond that.
+  int level = is_onnx ? std::min(debug.level, 2) : debug.level;
+  SVOD_RETURN_IF_ERROR(WriteDebug(*session, result, level, streams.err));
   if (absl::GetFlag(FLAGS_profile)) streams.err << FormatProfile(result);
   std::string path = absl::GetFlag(FLAGS_trace);
   if (path.empty()) path = debug.trace_file;
@@ -298,6 +325,13 @@ absl::Status RunLower(absl::Span<const std::string> files, CommandStreams& strea
 absl::Status RunPlan(absl::Span<const std::string> files, CommandStreams& streams) {
   SVOD_ASSIGN_OR_RETURN(std::string file, OneFile(files, "plan"));
   SVOD_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, MakeSession());
+  if (IsOnnxFile(file)) {
+    SVOD_ASSIGN_OR_RETURN(std::vector<NamedBounds> dims, DimsFromFlags());
+    SVOD_ASSIGN_OR_RETURN(std::vector<NamedTensor> inputs, ReadTensors(absl::GetFlag(FLAGS_input)));
+    SVOD_ASSIGN_OR_RETURN(std::string text, PlanOnnx(*session, file, inputs, dims));
+    streams.out << text;
+    return absl::OkStatus();
+  }
   SVOD_RETURN_IF_ERROR(session->LoadFile(file, &streams.in));
   SVOD_ASSIGN_OR_RETURN(const Function* function, session->Find(absl::GetFlag(FLAGS_function)));
   SVOD_ASSIGN_OR_RETURN(std::string text, session->DescribePlan(*function));
@@ -308,16 +342,21 @@ absl::Status RunPlan(absl::Span<const std::string> files, CommandStreams& stream
 absl::Status RunBench(absl::Span<const std::string> files, CommandStreams& streams) {
   SVOD_ASSIGN_OR_RETURN(std::string file, OneFile(files, "bench"));
   SVOD_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, MakeSession());
-  SVOD_RETURN_IF_ERROR(session->LoadFile(file, &streams.in));
+  bool is_onnx = IsOnnxFile(file);
+  if (!is_onnx) SVOD_RETURN_IF_ERROR(session->LoadFile(file, &streams.in));
   SVOD_ASSIGN_OR_RETURN(RunRequest request, RequestFromFlags());
+  SVOD_ASSIGN_OR_RETURN(std::vector<NamedBounds> dims, DimsFromFlags());
+  auto run = [&] {
+    return is_onnx ? RunOnnx(*session, file, request, dims, true) : session->Run(request);
+  };
   int least = request.repeat;
   request.repeat = 1;
-  SVOD_ASSIGN_OR_RETURN(RunResult first, session->Run(request));
+  SVOD_ASSIGN_OR_RETURN(RunResult first, run());
   double prepare_ms = first.prepare_ms;
   int64_t one = std::max<int64_t>(first.execute_ns[0], 1);
   request.repeat =
       std::max<int>(least, static_cast<int>(std::clamp<int64_t>(500'000'000 / one, 10, 1'000'000)));
-  SVOD_ASSIGN_OR_RETURN(RunResult result, session->Run(request));
+  SVOD_ASSIGN_OR_RETURN(RunResult result, run());
   result.prepare_ms = prepare_ms;
   streams.out << FormatTimes(result) << FormatProfile(result);
   return absl::OkStatus();
@@ -330,6 +369,12 @@ absl::Status RunInfo(absl::Span<const std::string> files, CommandStreams& stream
     return absl::OkStatus();
   }
   SVOD_ASSIGN_OR_RETURN(std::string file, OneFile(files, "info"));
+  if (IsOnnxFile(file)) {
+    SVOD_ASSIGN_OR_RETURN(std::vector<NamedBounds> dims, DimsFromFlags());
+    SVOD_ASSIGN_OR_RETURN(std::string text, DescribeOnnx(file, dims));
+    streams.out << text;
+    return absl::OkStatus();
+  }
   SVOD_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, MakeSession());
   SVOD_RETURN_IF_ERROR(session->LoadFile(file, &streams.in));
   SVOD_ASSIGN_OR_RETURN(std::vector<Function> functions, ChosenFunctions(*session));

@@ -43,6 +43,7 @@ ABSL_DECLARE_FLAG(double, atol);
 ABSL_DECLARE_FLAG(double, rtol);
 ABSL_DECLARE_FLAG(std::string, cache_dir);
 ABSL_DECLARE_FLAG(std::string, cpu);
+ABSL_DECLARE_FLAG(svod::RepeatedFlag, dim);
 ABSL_DECLARE_FLAG(std::string, emit);
 ABSL_DECLARE_FLAG(svod::RepeatedFlag, expected_output);
 ABSL_DECLARE_FLAG(std::string, features);

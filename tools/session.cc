@@ -85,23 +85,6 @@ absl::StatusOr<std::vector<NamedTensor>> CopyOutputs(const ExecutionPlan& plan) 
   return outputs;
 }
 
-// "level 0: rows" for each level, groups apart by '|'.
-std::string DescribeSchedule(const ExecutionPlan& plan) {
-  std::string text;
-  for (size_t level = 0; level < plan.op_groups().size(); ++level) {
-    absl::StrAppend(&text, "level ", level, ":");
-    bool first = true;
-    for (const std::vector<size_t>& group : plan.op_groups()[level]) {
-      if (!first) absl::StrAppend(&text, " |");
-      first = false;
-      for (size_t op : group)
-        absl::StrAppend(&text, " ", std::visit(OpNameOf{}, plan.prepared_ops()[op]));
-    }
-    absl::StrAppend(&text, "\n");
-  }
-  return text;
-}
-
 // Stands in for a compiled kernel where the interpreter does the work.
 int32_t NeverCalled(void* const*, const int64_t*, int64_t, void*) { return 1; }
 
@@ -262,25 +245,43 @@ absl::StatusOr<RunResult> Session::RunLine(absl::string_view line, absl::string_
   return result;
 }
 
-absl::StatusOr<RunResult> Session::RunIn(const Module& module, const Function& function,
-                                         const RunRequest& request) {
+std::string Session::DescribeLevels(const ExecutionPlan& plan) {
+  std::string text;
+  for (size_t level = 0; level < plan.op_groups().size(); ++level) {
+    absl::StrAppend(&text, "level ", level, ":");
+    bool first = true;
+    for (const std::vector<size_t>& group : plan.op_groups()[level]) {
+      if (!first) absl::StrAppend(&text, " |");
+      first = false;
+      for (size_t op : group)
+        absl::StrAppend(&text, " ", std::visit(OpNameOf{}, plan.prepared_ops()[op]));
+    }
+    absl::StrAppend(&text, "\n");
+  }
+  return text;
+}
+
+absl::StatusOr<KernelProvider> Session::Provider() const {
   if (!target_.is_host) {
     return absl::FailedPreconditionError(
         absl::StrCat("code for CPU ", target_.cpu, " cannot run on this machine"));
   }
+  SVOD_ASSIGN_OR_RETURN(CompileOptions compile, Compilation());
+  return KernelProvider(
+      [cache = cache_, compile](const UOp* sink) { return cache->GetOrCompile(sink, compile); });
+}
+
+absl::StatusOr<RunResult> Session::RunIn(const Module& module, const Function& function,
+                                         const RunRequest& request) {
   RunResult result;
   int64_t start = NowNs();
-  SVOD_ASSIGN_OR_RETURN(CompileOptions compile, Compilation());
+  SVOD_ASSIGN_OR_RETURN(KernelProvider provider, Provider());
   PrepareOptions options;
   options.task_runner = MakeTbbTaskRunner(executor_.get());
   options.variables = request.variables;
-  SVOD_ASSIGN_OR_RETURN(
-      ExecutionPlan plan,
-      Prepare(
-          module, function.name(),
-          [&](const UOp* sink) { return cache_->GetOrCompile(sink, compile); }, options));
+  SVOD_ASSIGN_OR_RETURN(ExecutionPlan plan, Prepare(module, function.name(), provider, options));
   result.prepare_ms = static_cast<double>(NowNs() - start) * 1e-6;
-  result.schedule = DescribeSchedule(plan);
+  result.schedule = DescribeLevels(plan);
   SVOD_RETURN_IF_ERROR(CopyInputs(plan, request.inputs));
 
   ExecuteOptions execute;

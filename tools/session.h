@@ -17,6 +17,7 @@
 #include "ir/program.h"
 #include "jit/kernel_cache.h"
 #include "plan/execution_plan.h"
+#include "plan/prepare.h"
 #include "tools/tensor.h"
 
 namespace svod {
@@ -93,6 +94,12 @@ class Session {
   std::vector<Function> CalledKernels(const Function& function) const;
 
   KernelCache& cache() { return *cache_; }
+  Executor& executor() { return *executor_; }
+  // Compiles for the session's target, through its cache.
+  // Errors: FailedPrecondition when the target is not this machine.
+  absl::StatusOr<KernelProvider> Provider() const;
+  // The levels of a plan, "level 0: a b | c", groups apart by '|'.
+  static std::string DescribeLevels(const ExecutionPlan& plan);
   const Target& target() const { return target_; }
   int threads() const { return executor_->num_threads(); }
   // Changes the target or the threads; compiled kernels of other targets stay cached.

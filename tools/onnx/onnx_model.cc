@@ -22,6 +22,13 @@ std::string DimensionText(const onnx::TensorShapeProto::Dimension& dimension) {
   return dimension.dim_param().empty() ? "?" : dimension.dim_param();
 }
 
+// As options call a symbolic dimension.
+std::string DimensionName(const onnx::ValueInfoProto& info,
+                          const onnx::TensorShapeProto::Dimension& dimension, int axis) {
+  return dimension.dim_param().empty() ? absl::StrCat(info.name(), "_", axis)
+                                       : dimension.dim_param();
+}
+
 std::string DeclaredType(const onnx::ValueInfoProto& info) {
   if (!info.type().has_tensor_type()) return "no tensor";
   const onnx::TypeProto::Tensor& type = info.type().tensor_type();
@@ -75,7 +82,15 @@ absl::StatusOr<std::unique_ptr<OnnxModel>> OnnxModel::Parse(absl::string_view by
 std::vector<OnnxInputInfo> OnnxModel::inputs() const {
   std::vector<OnnxInputInfo> infos;
   for (const onnx::ValueInfoProto* info : InputsOf(proto_->graph())) {
-    infos.push_back({info->name(), DeclaredType(*info)});
+    const onnx::TypeProto::Tensor& type = info->type().tensor_type();
+    OnnxInputInfo described{info->name(), DTypeOfOnnx(type.elem_type()), {}, DeclaredType(*info)};
+    for (int i = 0; i < type.shape().dim_size(); ++i) {
+      const onnx::TensorShapeProto::Dimension& dimension = type.shape().dim(i);
+      bool is_number = dimension.has_dim_value() && dimension.dim_value() >= 0;
+      described.dims.push_back(
+          {is_number ? dimension.dim_value() : -1, DimensionName(*info, dimension, i)});
+    }
+    infos.push_back(std::move(described));
   }
   return infos;
 }
@@ -129,22 +144,14 @@ absl::StatusOr<std::vector<OnnxTensor>> OnnxModel::MatchInputs(
 // What tells plans apart: dimensions without bounds, and values that shapes depend on.
 std::string OnnxModel::KeyOf(absl::Span<const OnnxTensor> inputs) const {
   std::string key;
-  auto infos = InputsOf(proto_->graph());
+  std::vector<OnnxInputInfo> infos = this->inputs();
   for (size_t i = 0; i < inputs.size(); ++i) {
     const ConstantTensor& tensor = inputs[i].tensor;
     absl::StrAppend(&key, ToString(tensor.dtype), "[");
-    const onnx::TensorShapeProto& shape = infos[i]->type().tensor_type().shape();
     for (size_t k = 0; k < tensor.shape.size(); ++k) {
-      std::string name;
-      if (static_cast<int>(k) < shape.dim_size()) {
-        name = shape.dim(static_cast<int>(k)).dim_param();
-      }
-      if (name.empty()) name = absl::StrCat(inputs[i].name, "_", k);
-      if (options_.dims.contains(name)) {
-        absl::StrAppend(&key, "*,");
-      } else {
-        absl::StrAppend(&key, tensor.shape[k], ",");
-      }
+      bool is_bounded = k < infos[i].dims.size() && infos[i].dims[k].size < 0 &&
+                        options_.dims.contains(infos[i].dims[k].name);
+      absl::StrAppend(&key, is_bounded ? "*" : absl::StrCat(tensor.shape[k]), ",");
     }
     if (fixed_.contains(inputs[i].name)) {
       absl::StrAppend(&key, "=", absl::StrJoin(tensor.shape, ","), ":",
@@ -157,6 +164,12 @@ std::string OnnxModel::KeyOf(absl::Span<const OnnxTensor> inputs) const {
 }
 
 absl::StatusOr<ImportedOnnx> OnnxModel::Import(absl::Span<const OnnxTensor> inputs) {
+  if (inputs.empty()) return ImportFor({});
+  SVOD_ASSIGN_OR_RETURN(std::vector<OnnxTensor> matched, MatchInputs(inputs));
+  return ImportFor(matched);
+}
+
+absl::StatusOr<ImportedOnnx> OnnxModel::ImportFor(absl::Span<const OnnxTensor> inputs) {
   // An input whose value somebody needs is fixed, until nothing new is needed.
   while (true) {
     OnnxImportOptions options;
@@ -180,7 +193,7 @@ absl::StatusOr<OnnxPlan*> OnnxModel::Prepare(absl::Span<const OnnxTensor> inputs
   for (auto& [known, plan] : plans_) {
     if (known == key) return plan.get();
   }
-  SVOD_ASSIGN_OR_RETURN(ImportedOnnx imported, Import(matched));
+  SVOD_ASSIGN_OR_RETURN(ImportedOnnx imported, ImportFor(matched));
   PrepareOptions prepare = options_.prepare;
   prepare.allocate_parameters = false;
   SVOD_ASSIGN_OR_RETURN(ExecutionPlan plan,

@@ -29,10 +29,16 @@ struct OnnxTensor {
   ConstantTensor tensor;
 };
 
-// What the file says of an input: dimensions by number or name, "?" where it says nothing.
+// What the file says of an input.
 struct OnnxInputInfo {
+  struct Dim {
+    int64_t size = -1;  // -1: symbolic
+    std::string name;   // of a symbolic one, as OnnxModelOptions::dims has it
+  };
   std::string name;
-  std::string type;  // "f32[N, 3, 224, 224]"
+  absl::StatusOr<DType> dtype;  // or why it is not supported
+  std::vector<Dim> dims;        // none as well where the file gives no shape
+  std::string type;             // "f32[N, 3, 224, 224]"
 };
 
 // A plan for inputs of some shapes, and how the model's inputs and outputs are found in it.
@@ -59,6 +65,8 @@ class OnnxModel {
   std::vector<OnnxInputInfo> inputs() const;
   const onnx::ModelProto& proto() const { return *proto_; }
 
+  // The graph for inputs of these shapes; where none are given, for the bounds of dimensions.
+  absl::StatusOr<ImportedOnnx> Import(absl::Span<const OnnxTensor> inputs);
   // The plan that inputs of these shapes, and of these values where shapes depend on values, run
   // on: made now, with weights bound, unless there is one. Lives as long as the model.
   // Errors: InvalidArgument for inputs that the model does not have, lacks, or has with another
@@ -77,7 +85,7 @@ class OnnxModel {
   OnnxModel(std::shared_ptr<const onnx::ModelProto> proto, std::string folder,
             KernelProvider provider, OnnxModelOptions options);
   absl::StatusOr<std::vector<OnnxTensor>> MatchInputs(absl::Span<const OnnxTensor> inputs) const;
-  absl::StatusOr<ImportedOnnx> Import(absl::Span<const OnnxTensor> inputs);
+  absl::StatusOr<ImportedOnnx> ImportFor(absl::Span<const OnnxTensor> matched);
   std::string KeyOf(absl::Span<const OnnxTensor> inputs) const;
 
   std::shared_ptr<const onnx::ModelProto> proto_;

@@ -1,0 +1,206 @@
+// Models that run.
+#include "tools/onnx/onnx_model.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/onnx/model_maker.h"
+
+namespace svod {
+namespace {
+
+using testing::ElementsAre;
+
+std::vector<OnnxTensor> RunOn(const ModelMaker& maker, std::vector<OnnxTensor> inputs,
+                              OnnxModelOptions options = {}) {
+  auto model = Open(maker, std::move(options));
+  if (!model.ok()) {
+    ADD_FAILURE() << model.status();
+    return {};
+  }
+  auto outputs = (*model)->Run(inputs);
+  if (!outputs.ok()) {
+    ADD_FAILURE() << outputs.status();
+    return {};
+  }
+  return *outputs;
+}
+
+TEST(OnnxModelTest, InputsAreTakenInOrderOrByName) {
+  ModelMaker maker;
+  maker.Input("a", "2").Input("b", "2").Output("y");
+  maker.Node("Sub", "a b", "y");
+  ConstantTensor x = FloatTensor({2}, {5, 7}), y = FloatTensor({2}, {1, 2});
+  auto outputs = RunOn(maker, {{"", x}, {"", y}});
+  ASSERT_EQ(outputs.size(), 1u);
+  EXPECT_EQ(outputs[0].name, "y");
+  EXPECT_THAT(FloatsOf(outputs[0].tensor), ElementsAre(4, 5));
+  EXPECT_THAT(FloatsOf(RunOn(maker, {{"b", x}, {"a", y}})[0].tensor), ElementsAre(-4, -5));
+}
+
+TEST(OnnxModelTest, WrongInputsAreRefusedByName) {
+  ModelMaker maker;
+  maker.Input("a", "2").Output("y");
+  maker.Node("Relu", "a", "y");
+  auto model = Open(maker);
+  ASSERT_TRUE(model.ok());
+  ConstantTensor x = FloatTensor({2}, {5, 7});
+  auto message = [&](std::vector<OnnxTensor> inputs) {
+    return std::string((*model)->Run(inputs).status().message());
+  };
+  EXPECT_EQ(message({}), "input a: f32[2] is missing, expected (a: f32[2])");
+  EXPECT_EQ(message({{"b", x}}), "input, got 'b', expected one of a: f32[2]");
+  EXPECT_EQ(message({{"", x}, {"", x}}), "inputs, got 2, expected 1 (a: f32[2])");
+  EXPECT_EQ(message({{"", FloatTensor({3}, {1, 2, 3})}}), "input a: got f32[3], expected f32[2]");
+  EXPECT_EQ(message({{"", IntTensor({2}, {1, 2})}}), "input a: got i64[2], expected f32[2]");
+  EXPECT_EQ(message({{"", FloatTensor({2}, {1})}}),
+            "input a: data, got 4 bytes, expected 8 for f32[2]");
+}
+
+TEST(OnnxModelTest, OnePlanServesAllSizesWithinBounds) {
+  ModelMaker maker;
+  maker.Input("x", "N 2").Output("y").Output("s");
+  maker.Ints("one", {1}).Ints("minus_one", {-1}).Ints("zero", {0});
+  // y = x reshaped to [2 * N] by the model's own arithmetic.
+  maker.Node("Shape", "x", "shape");
+  maker.Node("Gather", "shape zero", "n");
+  maker.Node("Add", "n n", "size");
+  maker.Node("Reshape", "x size", "y");
+  maker.Node("ReduceSum", "x", "s");
+  OnnxModelOptions options;
+  options.dims["N"] = {1, 8};
+  auto model = Open(maker, options);
+  ASSERT_TRUE(model.ok());
+  const OnnxPlan* first = nullptr;
+  for (int64_t n : {3, 1, 8}) {
+    std::vector<float> values(static_cast<size_t>(2 * n));
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
+    std::vector<OnnxTensor> inputs = {{"", FloatTensor({n, 2}, values)}};
+    auto plan = (*model)->Prepare(inputs);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    if (first == nullptr) first = *plan;
+    EXPECT_EQ(*plan, first);
+    auto outputs = (*model)->Run(inputs);
+    ASSERT_TRUE(outputs.ok()) << outputs.status();
+    EXPECT_THAT((*outputs)[0].tensor.shape, ElementsAre(2 * n));
+    EXPECT_EQ(FloatsOf((*outputs)[0].tensor), values);
+    EXPECT_THAT(FloatsOf((*outputs)[1].tensor), ElementsAre(static_cast<float>(n * (2 * n - 1))));
+  }
+  EXPECT_EQ((*model)->Run({{{"", FloatTensor({9, 2}, std::vector<float>(18))}}}).status().code(),
+            absl::StatusCode::kOutOfRange);
+}
+
+TEST(OnnxModelTest, WithoutBoundsEverySizeHasItsPlan) {
+  ModelMaker maker;
+  maker.Input("x", "N").Output("y");
+  maker.Node("Neg", "x", "y");
+  auto model = Open(maker);
+  ASSERT_TRUE(model.ok());
+  for (int64_t n : {2, 5, 2}) {
+    auto outputs = (*model)->Run({{{"", FloatTensor({n}, std::vector<float>(n, 1))}}});
+    ASSERT_TRUE(outputs.ok()) << outputs.status();
+    EXPECT_THAT((*outputs)[0].tensor.shape, ElementsAre(n));
+  }
+}
+
+TEST(OnnxModelTest, ShapesMayDependOnTheValuesOfInputs) {
+  ModelMaker maker;
+  maker.Input("x", "6").Input("shape", "2", onnx::TensorProto::INT64).Output("y");
+  maker.Node("Reshape", "x shape", "y");
+  auto model = Open(maker);
+  ASSERT_TRUE(model.ok());
+  ConstantTensor x = FloatTensor({6}, {1, 2, 3, 4, 5, 6});
+  for (int64_t rows : {2, 3, 2}) {
+    auto outputs = (*model)->Run({{{"", x}, {"", IntTensor({2}, {rows, -1})}}});
+    ASSERT_TRUE(outputs.ok()) << outputs.status();
+    EXPECT_THAT((*outputs)[0].tensor.shape, ElementsAre(rows, 6 / rows));
+  }
+}
+
+TEST(OnnxModelTest, AnOutputMayBeAnInputOrAConstantOrTwice) {
+  ModelMaker maker;
+  maker.Input("x", "2").Input("unused", "2").Output("x").Output("c").Output("y").Output("z");
+  maker.Floats("c", {3, 4}, {2});
+  maker.Node("Relu", "x", "y");
+  maker.Node("Identity", "y", "z");
+  ConstantTensor x = FloatTensor({2}, {-1, 1});
+  auto outputs = RunOn(maker, {{"", x}, {"", x}});
+  ASSERT_EQ(outputs.size(), 4u);
+  EXPECT_THAT(FloatsOf(outputs[0].tensor), ElementsAre(-1, 1));
+  EXPECT_THAT(FloatsOf(outputs[1].tensor), ElementsAre(3, 4));
+  EXPECT_THAT(FloatsOf(outputs[2].tensor), ElementsAre(0, 1));
+  EXPECT_THAT(FloatsOf(outputs[3].tensor), ElementsAre(0, 1));
+}
+
+TEST(OnnxModelTest, FunctionsAreExpandedWithTheirAttributes) {
+  ModelMaker maker;
+  maker.Input("x", "2").Output("y");
+  onnx::NodeProto& call = maker.Node("Leaky", "x", "y");
+  call.set_domain("mine");
+  SetFloat(call, "slope", 0.5f);
+  onnx::FunctionProto& function = *maker.model().add_functions();
+  function.set_name("Leaky");
+  function.set_domain("mine");
+  function.add_input("a");
+  function.add_input("bias");  // left out
+  function.add_output("b");
+  function.add_attribute("slope");
+  onnx::NodeProto& node = *function.add_node();
+  node.set_op_type("LeakyRelu");
+  node.add_input("a");
+  node.add_output("b");
+  onnx::AttributeProto& attribute = *node.add_attribute();
+  attribute.set_name("alpha");
+  attribute.set_ref_attr_name("slope");
+  attribute.set_type(onnx::AttributeProto::FLOAT);
+  EXPECT_THAT(FloatsOf(RunOn(maker, {{"", FloatTensor({2}, {-4, 4})}})[0].tensor),
+              ElementsAre(-2, 4));
+}
+
+ModelMaker Conditional() {
+  ModelMaker maker;
+  maker.Input("c", "", onnx::TensorProto::BOOL).Input("x", "2").Output("y");
+  onnx::NodeProto& node = maker.Node("If", "c", "y");
+  onnx::GraphProto& on_true = SetGraph(node, "then_branch");
+  AddNode(on_true, "Neg", "x", "t");
+  AddOutput(on_true, "t");
+  onnx::GraphProto& on_false = SetGraph(node, "else_branch");
+  AddNode(on_false, "Add", "x x", "f");
+  AddOutput(on_false, "f");
+  return maker;
+}
+
+TEST(OnnxModelTest, IfChoosesByWhatTheModelIsRunWith) {
+  std::vector<std::byte> truth = {std::byte{1}, std::byte{0}};
+  ConstantTensor yes{Scalar::kBool, {}, absl::MakeConstSpan(truth).subspan(0, 1), nullptr};
+  ConstantTensor no{Scalar::kBool, {}, absl::MakeConstSpan(truth).subspan(1, 1), nullptr};
+  ConstantTensor x = FloatTensor({2}, {1, 2});
+  auto model = Open(Conditional());
+  ASSERT_TRUE(model.ok());
+  auto on_true = (*model)->Run({{{"", yes}, {"", x}}});
+  auto on_false = (*model)->Run({{{"", no}, {"", x}}});
+  ASSERT_TRUE(on_true.ok() && on_false.ok()) << on_true.status() << on_false.status();
+  EXPECT_THAT(FloatsOf((*on_true)[0].tensor), ElementsAre(-1, -2));
+  EXPECT_THAT(FloatsOf((*on_false)[0].tensor), ElementsAre(2, 4));
+}
+
+TEST(OnnxModelTest, LoopsAreUnrolledAndSeeWhatIsAround) {
+  ModelMaker maker;
+  maker.Input("x", "2").Output("last").Output("all");
+  maker.Ints("trips", {3});
+  onnx::NodeProto& node = maker.Node("Loop", "trips - x", "last all");
+  onnx::GraphProto& body = SetGraph(node, "body");
+  for (const char* name : {"i", "go_on", "v"}) AddInput(body, name);
+  AddNode(body, "Identity", "go_on", "still");
+  AddNode(body, "Add", "v x", "next");
+  AddNode(body, "Identity", "next", "row");
+  for (const char* name : {"still", "next", "row"}) AddOutput(body, name);
+  auto outputs = RunOn(maker, {{"", FloatTensor({2}, {1, 10})}});
+  ASSERT_EQ(outputs.size(), 2u);
+  EXPECT_THAT(FloatsOf(outputs[0].tensor), ElementsAre(4, 40));
+  EXPECT_THAT(outputs[1].tensor.shape, ElementsAre(3, 2));
+  EXPECT_THAT(FloatsOf(outputs[1].tensor), ElementsAre(2, 20, 3, 30, 4, 40));
+}
+
+}  // namespace
+}  // namespace svod
