@@ -12,4 +12,22 @@ add_library(svod_llvm INTERFACE IMPORTED GLOBAL)
 target_include_directories(svod_llvm SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS})
 separate_arguments(SVOD_LLVM_DEFINITIONS NATIVE_COMMAND "${LLVM_DEFINITIONS}")
 target_compile_definitions(svod_llvm INTERFACE ${SVOD_LLVM_DEFINITIONS})
-target_link_libraries(svod_llvm INTERFACE LLVM)
+
+# Programs that ask for it (set_target_properties(... SVOD_STATIC_LLVM ON)) take the parts that jit/
+# uses from LLVM's archives: loading and relocating the shared library is most of the life of a
+# process that runs one kernel.
+set(SVOD_LLVM_ARCHIVES
+  LLVMAArch64AsmParser LLVMAArch64CodeGen LLVMOrcDebugging LLVMOrcJIT LLVMTargetParser
+  LLVMX86AsmParser LLVMX86CodeGen)
+set(SVOD_HAVE_STATIC_LLVM ON)
+foreach(library IN LISTS SVOD_LLVM_ARCHIVES ITEMS ZLIB::ZLIB zstd::libzstd_shared)
+  if(NOT TARGET ${library})
+    set(SVOD_HAVE_STATIC_LLVM OFF)
+  endif()
+endforeach()
+if(SVOD_HAVE_STATIC_LLVM)
+  target_link_libraries(svod_llvm INTERFACE
+    "$<IF:$<BOOL:$<TARGET_PROPERTY:SVOD_STATIC_LLVM>>,${SVOD_LLVM_ARCHIVES},LLVM>")
+else()
+  target_link_libraries(svod_llvm INTERFACE LLVM)
+endif()
