@@ -373,6 +373,9 @@ absl::StatusOr<DType> CheckNode(Op op, DType dtype, absl::Span<const UOp* const>
       if (op == Op::kLoad) {
         SVOD_RETURN_IF_ERROR(
             CheckAccess(op, sources[0], dtype, std::get<AlignmentArgument>(argument).bytes));
+        if (std::get<AlignmentArgument>(argument).is_stream) {
+          return Error(op, "stream, expected a store: loads have none");
+        }
         if (count == 2 && sources[1]->dtype() != dtype) {
           return Error(op, absl::StrCat("alt, got ", ToString(sources[1]->dtype()), ", expected ",
                                         ToString(dtype)));

@@ -319,7 +319,7 @@ const UOp* KernelBuilder::MakeAccess(Op op, DType dtype, const UOp* buffer, cons
   std::vector<const UOp*> sources = {*index};
   if (other != nullptr) sources.push_back(other);
   absl::StatusOr<const UOp*> node =
-      context_->Make(op, dtype, sources, AlignmentArgument{options.alignment});
+      context_->Make(op, dtype, sources, AlignmentArgument{options.alignment, options.is_stream});
   if (!node.ok()) return Fail(node.status());
   order_.Commit(*node, access, options.exact ? nullptr : &plan);
   return *node;

@@ -62,6 +62,7 @@ class KernelBuilder {
     const UOp* alt = nullptr;   // loads: the value where the gate is false; null: 0
     int64_t alignment = 0;      // [bytes]; 0: that of one element
     int lanes = 1;              // loads: elements from a scalar position on
+    bool is_stream = false;     // stores: see AlignmentArgument
     bool exact = false;         // takes `buffer` as it is: no order is added
   };
   // `position` counts elements; several positions are row-major coordinates of the shape.

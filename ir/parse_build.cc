@@ -354,6 +354,7 @@ const UOp* Parser::BuildAccess() {
 
   KernelBuilder::AccessOptions options;
   options.exact = HasFlag("exact");
+  options.is_stream = HasFlag("stream");
   if (statement_.type.has_value()) {
     DType type = statement_.type->dtype;
     bool may_widen = value.lanes == 1;

@@ -233,8 +233,10 @@ bool Parser::IsFlag(absl::string_view word) const {
     const AttributeInfo* info = FindAttributeInfo(word);
     return info != nullptr && info->kind == AttributeKind::kBool;
   }
-  const char* flag = SyntaxOf(statement_.op).flags[0];
-  return flag != nullptr && word == flag;
+  for (const char* flag : SyntaxOf(statement_.op).flags) {
+    if (flag != nullptr && word == flag) return true;
+  }
+  return false;
 }
 
 bool Parser::ParseOperand(Operand* operand) {

@@ -322,8 +322,9 @@ class FunctionPrinter {
     if (is_load && node->num_sources() > 1) {
       absl::StrAppend(out_, ", alt=", Text(node->source(1), node->dtype()));
     }
-    int64_t alignment = node->arg<AlignmentArgument>().bytes;
-    if (alignment != 0) absl::StrAppend(out_, ", align=", alignment);
+    const auto& access = node->arg<AlignmentArgument>();
+    if (access.bytes != 0) absl::StrAppend(out_, ", align=", access.bytes);
+    if (access.is_stream) absl::StrAppend(out_, ", stream");
     if (line.is_exact) absl::StrAppend(out_, ", exact");
     if (is_load && node->dtype() != value) absl::StrAppend(out_, " : ", ToString(node->dtype()));
   }

@@ -31,7 +31,9 @@ Syntax SyntaxOf(Op op) {
     case ArgumentKind::kScratch:
       return {.shape = true, .attributes = {"id"}};
     case ArgumentKind::kAlignment:
-      return {.address = true, .attributes = {"gate", "alt", "align"}, .flags = {"exact"}};
+      return {.address = true,
+              .attributes = {"gate", "alt", "align"},
+              .flags = {"exact", op == Op::kStore ? "stream" : nullptr}};
     case ArgumentKind::kAxis:
       return {.keyword = true, .attributes = {"axis"}};
     case ArgumentKind::kLanes:

@@ -17,7 +17,7 @@ struct Syntax {
   bool string = false, shape = false, address = false, keyword = false;
   const char* list = nullptr;      // what the list after the operands is, such as "the lanes, ..."
   const char* attributes[3] = {};  // null: none
-  const char* flags[1] = {};       // bare words
+  const char* flags[2] = {};       // bare words; null: none
 };
 
 Syntax SyntaxOf(Op op);

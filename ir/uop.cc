@@ -90,7 +90,10 @@ struct AddArgument {
     hasher.Add(static_cast<uint64_t>(a.id));
     hasher.Add(static_cast<uint64_t>(a.size));
   }
-  void operator()(const AlignmentArgument& a) const { hasher.Add(static_cast<uint64_t>(a.bytes)); }
+  void operator()(const AlignmentArgument& a) const {
+    // Accesses without the flag keep the hashes that they had before there was one.
+    hasher.Add(static_cast<uint64_t>(a.bytes) | (a.is_stream ? uint64_t{1} << 63 : 0));
+  }
   void operator()(const AxisArgument& a) const {
     hasher.Add(static_cast<uint64_t>(a.axis));
     hasher.Add(static_cast<uint64_t>(a.kind));

@@ -57,7 +57,8 @@ struct ScratchArgument {
   bool operator==(const ScratchArgument&) const = default;
 };
 struct AlignmentArgument {
-  int64_t bytes = 0;  // 0: the alignment of one element
+  int64_t bytes = 0;       // 0: the alignment of one element
+  bool is_stream = false;  // a store that may bypass the caches, since nobody reads it soon
   bool operator==(const AlignmentArgument&) const = default;
 };
 struct AxisArgument {

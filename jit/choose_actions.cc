@@ -1,10 +1,14 @@
 #include "jit/choose_actions.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "ir/open_loops.h"
 #include "ir/passes/simplify.h"
 #include "ir/status_macros.h"
+#include "jit/choose_exchange.h"
+#include "jit/choose_streams.h"
+#include "jit/loop_strides.h"
 
 namespace svod {
 namespace {
@@ -62,21 +66,8 @@ class LoopAnalysis {
   bool DependsOn(const UOp* node, const UOp* range) const { return open_.DependsOn(node, range); }
 
  private:
-  // By how many elements a position moves with a counter; 0 also where it does not move at all.
   bool StrideOf(const UOp* position, const UOp* range, int64_t* stride) {
-    Affine affine = ranges_.AffineOf(position);
-    *stride = 0;
-    for (const Term& term : affine.terms) {
-      for (const Atom& atom : term.atoms) {
-        if (atom.node == range) {
-          if (term.atoms.size() > 1) return false;
-          *stride += term.coefficient;
-        } else if (DependsOn(atom.node, range)) {
-          return false;
-        }
-      }
-    }
-    return true;
+    return svod::StrideOf(position, range, open_, ranges_, stride);
   }
 
   void Describe(LoopUse& loop) {
@@ -126,6 +117,9 @@ class Chooser {
       : sink_(sink), target_(target), pass_(pass) {}
 
   absl::StatusOr<const UOp*> Run() {
+    while (std::optional<LoopAction> exchange = ChooseExchange(sink_, target_, pass_)) {
+      if (!Try(*exchange)) break;
+    }
     LoopAnalysis analysis(sink_, pass_.ranges);
     // Choices are made on the kernel as it is; axes keep their numbers.
     for (const LoopUse& loop : analysis.loops()) {
@@ -140,16 +134,20 @@ class Chooser {
     std::stable_sort(
         actions_.begin(), actions_.end(),
         [&](const LoopAction& a, const LoopAction& b) { return rank(a.kind) < rank(b.kind); });
-    for (const LoopAction& action : actions_) {
-      absl::StatusOr<const UOp*> done = ApplyLoopAction(sink_, action, pass_);
-      if (!done.ok()) continue;
-      sink_ = *done;
-      applied_.push_back(ToString(action));
-    }
+    for (const LoopAction& action : actions_) Try(action);
+    for (const LoopAction& action : ChooseStreams(sink_, target_, pass_)) Try(action);
     return WithOpts();
   }
 
  private:
+  bool Try(const LoopAction& action) {
+    absl::StatusOr<const UOp*> done = ApplyLoopAction(sink_, action, pass_);
+    if (!done.ok()) return false;
+    sink_ = *done;
+    applied_.push_back(ToString(action));
+    return true;
+  }
+
   int64_t MinExtent(const UOp* range) { return pass_.ranges.Of(range->source(0)).min; }
   int64_t MaxExtent(const UOp* range) { return pass_.ranges.Of(range->source(0)).max; }
 

@@ -7,6 +7,8 @@
 #include "ir/check.h"
 #include "jit/lowering.h"
 #include "llvm/IR/DerivedTypes.h"
+#include "llvm/IR/IntrinsicsX86.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace svod {
 template <typename Instruction>
@@ -199,12 +201,48 @@ llvm::Value* KernelLowering::LoadAt(const Place& place, DType dtype, Value* alt)
   return result;
 }
 
-void KernelLowering::StoreAt(const Place& place, DType dtype, Value* value) {
+// if (address % alignment == 0) { store past the caches } else { store }
+// since instructions that do need aligned addresses, and of a PARAM no more than the alignment of
+// an element is known. The branch goes one way for a whole loop.
+void KernelLowering::StreamAt(const Place& place, Value* stored) {
+  const auto bytes =
+      static_cast<uint64_t>(module_->getDataLayout().getTypeStoreSize(stored->getType()));
+  const uint64_t alignment = std::min(uint64_t{1} << llvm::Log2_64(bytes & (0 - bytes)),
+                                      static_cast<uint64_t>(target_.vector_bytes));
+  Value* rest =
+      b_.CreateAnd(b_.CreatePtrToInt(place.address, b_.getInt64Ty()), b_.getInt64(alignment - 1));
+  llvm::BasicBlock* stream = NewBlock(".stream");
+  llvm::BasicBlock* plain = NewBlock(".plain");
+  llvm::BasicBlock* join = NewBlock(".join");
+  b_.CreateCondBr(b_.CreateICmpEQ(rest, b_.getInt64(0)), stream, plain);
+  b_.SetInsertPoint(stream);
+  llvm::StoreInst* store = b_.CreateAlignedStore(stored, place.address, llvm::Align(alignment));
+  store->setMetadata(llvm::LLVMContext::MD_nontemporal,
+                     llvm::MDNode::get(context_, llvm::ConstantAsMetadata::get(b_.getInt32(1))));
+  Annotate(place, store);
+  b_.CreateBr(join);
+  b_.SetInsertPoint(plain);
+  Annotate(place, b_.CreateAlignedStore(stored, place.address, place.alignment));
+  b_.CreateBr(join);
+  b_.SetInsertPoint(join);
+  has_streams_ = true;
+}
+
+// On x86-64 such stores are ordered with nothing, also not with the release that tells other cores
+// that the kernel is done.
+void KernelLowering::EndStreams() {
+  if (!has_streams_ || target_.architecture != Architecture::kX86_64) return;
+  b_.CreateIntrinsic(b_.getVoidTy(), llvm::Intrinsic::x86_sse_sfence, {});
+}
+
+void KernelLowering::StoreAt(const Place& place, DType dtype, Value* value, bool is_stream) {
   const bool masked = place.gate != nullptr && place.gate->getType()->isVectorTy();
   auto store = [&] {
     Value* stored = ToMemory(dtype, value);
     if (place.addresses != nullptr || masked) {
       StoreLanes(place, stored, masked ? place.gate : nullptr);
+    } else if (is_stream && stored->getType()->isVectorTy()) {
+      StreamAt(place, stored);
     } else {
       Annotate(place, b_.CreateAlignedStore(stored, place.address, place.alignment));
     }
@@ -235,7 +273,8 @@ void KernelLowering::EmitStore(const UOp* node) {
   const Buffer& buffer = buffers_[BaseBuffer(node->source(0))];
   if (buffer.lanes_per_slot > 0) return EmitPromotedStore(node, buffer);
   const DType dtype = node->source(1)->dtype();
-  StoreAt(PlaceOf(node, dtype.lanes), dtype, ValueOf(node->source(1)));
+  StoreAt(PlaceOf(node, dtype.lanes), dtype, ValueOf(node->source(1)),
+          node->arg<AlignmentArgument>().is_stream);
 }
 
 llvm::Value* KernelLowering::EmitPromotedLoad(const UOp* node, const Buffer& buffer) {

@@ -68,7 +68,10 @@ class Encoder {
     Add(a.id);
     Add(a.size);
   }
-  void operator()(const AlignmentArgument& a) { Add(a.bytes); }
+  void operator()(const AlignmentArgument& a) {
+    Add(a.bytes);
+    Add(a.is_stream);
+  }
   void operator()(const AxisArgument& a) {
     Add(a.axis);
     Add(a.kind);

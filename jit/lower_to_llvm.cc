@@ -291,6 +291,7 @@ absl::StatusOr<LoweredKernel> KernelLowering::Run() {
     }
     if (!status_.ok()) return status_;
   }
+  EndStreams();
   b_.CreateRet(b_.getInt32(0));
   EraseDeadInstructions();
 

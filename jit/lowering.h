@@ -87,7 +87,9 @@ class KernelLowering {
   void EmitPromotedStore(const UOp* node, const Buffer& buffer);
   Place PlaceOf(const UOp* access, int lanes);
   Value* LoadAt(const Place& place, DType dtype, Value* alt);
-  void StoreAt(const Place& place, DType dtype, Value* value);
+  void StoreAt(const Place& place, DType dtype, Value* value, bool is_stream);
+  void StreamAt(const Place& place, Value* stored);
+  void EndStreams();
   Value* LoadLanes(const Place& place, llvm::FixedVectorType* type, Value* mask, Value* alt);
   void StoreLanes(const Place& place, Value* value, Value* mask);
   Value* FromMemory(DType dtype, Value* value);
@@ -116,6 +118,7 @@ class KernelLowering {
   absl::Status status_;
   int64_t scratch_bytes_ = 0;
   int64_t alloca_bytes_ = 0;
+  bool has_streams_ = false;  // some store went past the caches
 
   absl::flat_hash_map<const UOp*, Value*> values_;
   absl::flat_hash_map<const UOp*, Buffer> buffers_;

@@ -1,5 +1,7 @@
 #include "jit/target.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <mutex>
 #include <set>
@@ -231,6 +233,20 @@ void FillFacts(Target& target, const std::set<std::string>& enabled) {
   target.has_half = has("f16c");
 }
 
+// What the system says of the host's caches. A last level that is reported for a whole package, as
+// virtual machines do, counts up to the default only.
+void FillCaches(Target& target) {
+  auto read = [](int name, int64_t* bytes) {
+    int64_t size = sysconf(name);
+    if (size > 0) *bytes = size;
+  };
+  const int64_t most = target.last_level_bytes;
+  read(_SC_LEVEL1_DCACHE_SIZE, &target.l1_bytes);
+  read(_SC_LEVEL2_CACHE_SIZE, &target.l2_bytes);
+  read(_SC_LEVEL3_CACHE_SIZE, &target.last_level_bytes);
+  target.last_level_bytes = std::clamp(target.last_level_bytes, target.l2_bytes, most);
+}
+
 }  // namespace
 
 absl::StatusOr<Target> HostTarget() {
@@ -281,6 +297,7 @@ absl::StatusOr<Target> MakeTarget(absl::string_view triple_text, absl::string_vi
         return host.enabled.count(feature) > 0 || IsHarmless(feature);
       });
   FillFacts(target, enabled);
+  if (host_cpu) FillCaches(target);
   return target;
 }
 

@@ -22,6 +22,11 @@ struct Target {
   bool is_host = false;   // code for it runs in this process
   int vector_bytes = 16;  // widest vector register [bytes]
   int vector_registers = 16;
+  // Caches that one core can count on [bytes]. Of other machines than the host, and where the host
+  // does not say, those of a common server.
+  int64_t l1_bytes = 32 << 10;
+  int64_t l2_bytes = 1 << 20;
+  int64_t last_level_bytes = 32 << 20;
   // Instructions that lowering replaces by exact arithmetic where they are missing.
   bool has_fma = false;    // fused multiply-add of f32 and f64
   bool has_round = false;  // floor, ceil, trunc and round to even

@@ -1,5 +1,6 @@
 // Launches: a kernel's outermost loops over cores, and its SINK in canonical form.
 #include <algorithm>
+#include <limits>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -25,6 +26,29 @@ int64_t LargestDivisor(int64_t number, int64_t limit) {
 
 }  // namespace
 
+// Sums of rows that lie apart read a stretch of every row. Into how many pieces such a loop over
+// elements of rows may be cut without making stretches shorter than prefetching takes to pay.
+int64_t Scheduler::MostPieces(const UOp* effect, const UOp* loop) {
+  constexpr int64_t kMinStretchBytes = 4096;
+  int64_t most = std::numeric_limits<int64_t>::max();
+  RangeAnalysis ranges;
+  for (const UOp* node : Toposort(effect)) {
+    if (node->op() != Op::kLoad) continue;
+    int64_t along = 0, down = 0;
+    for (const Term& term : ranges.AffineOf(node->source(0)->source(1)).terms) {
+      if (term.atoms.size() != 1) continue;
+      const UOp* counter = term.atoms[0].node;
+      if (counter == loop) along = term.coefficient;
+      bool is_fold =
+          counter->op() == Op::kRange && counter->arg<AxisArgument>().kind == AxisKind::kReduce;
+      if (is_fold) down = std::max(down, term.coefficient);
+    }
+    int64_t bytes = dims_.RangeOf(loop->source(0)).max * node->dtype().size_bytes();
+    if (along == 1 && down > 1) most = std::min(most, bytes / kMinStretchBytes);
+  }
+  return std::max<int64_t>(most, 1);
+}
+
 // Gives the outermost loops to cores: whole loops as long as there are cores wanted, then equal
 // chunks of the next one. The number of cores follows from the shape alone.
 Scheduler::Launch Scheduler::PlanLaunch(const Kernel& kernel, const UOp* effect) {
@@ -49,7 +73,7 @@ Scheduler::Launch Scheduler::PlanLaunch(const Kernel& kernel, const UOp* effect)
   bool is_uneven = false;
   if (given < most) {
     const UOp* extent = loops[given]->source(0);
-    int64_t left = wanted / cores;
+    int64_t left = std::min(wanted / cores, MostPieces(effect, loops[given]));
     chunks = IsConst(extent) ? LargestDivisor(ConstInt(extent), left) : 1;
     if (cores == 1 && chunks * 2 <= left) {
       chunks = std::min(left, std::max<int64_t>(dims_.RangeOf(extent).max, 1));

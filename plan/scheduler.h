@@ -173,6 +173,7 @@ class Scheduler {
     absl::flat_hash_map<const UOp*, const UOp*> counters;
     absl::flat_hash_map<const UOp*, const UOp*> inside;  // what is left of a loop that was cut
   };
+  int64_t MostPieces(const UOp* effect, const UOp* loop);
   Launch PlanLaunch(const Kernel& kernel, const UOp* effect);
   absl::StatusOr<const UOp*> Canonicalise(const Kernel& kernel, const UOp* effect,
                                           const Launch& launch);

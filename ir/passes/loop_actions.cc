@@ -9,8 +9,10 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "ir/evaluate.h"
+#include "ir/passes/exchange_loops.h"
 #include "ir/passes/lane_rewriter.h"
 #include "ir/passes/pack_panel.h"
+#include "ir/passes/stream_stores.h"
 #include "ir/status_macros.h"
 #include "ir/verify.h"
 
@@ -20,9 +22,10 @@ namespace {
 using Kind = LoopAction::Kind;
 using Replaced = absl::flat_hash_map<const UOp*, const UOp*>;
 
-constexpr const char* kNames[] = {"upcast", "unroll", "group", "pack"};
+constexpr const char* kNames[] = {"upcast", "unroll", "group", "pack", "exchange", "stream"};
 constexpr int64_t kMaxUnroll = 64;
 
+bool HasNoAmount(Kind kind) { return kind == Kind::kPack || kind == Kind::kStream; }
 bool IsPowerOfTwo(int64_t number) { return number > 0 && (number & (number - 1)) == 0; }
 
 // The loops of a kernel, and one action on one of them.
@@ -400,7 +403,9 @@ class Actor {
 }  // namespace
 
 std::string ToString(const LoopAction& action) {
-  if (action.kind == Kind::kPack) return absl::StrCat("pack(", action.axis, ")");
+  if (HasNoAmount(action.kind)) {
+    return absl::StrCat(kNames[static_cast<int>(action.kind)], "(", action.axis, ")");
+  }
   return absl::StrCat(kNames[static_cast<int>(action.kind)], "(", action.axis, ", ", action.amount,
                       ")");
 }
@@ -408,19 +413,21 @@ std::string ToString(const LoopAction& action) {
 absl::StatusOr<LoopAction> ParseLoopAction(absl::string_view text) {
   absl::string_view rest = text;
   auto bad = [&] {
-    return absl::InvalidArgumentError(absl::StrCat("action, got '", text,
-                                                   "', expected one such as 'upcast(0, 16)', "
-                                                   "'unroll(1, 4)', 'group(2, 64)' or 'pack(1)'"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("action, got '", text,
+                     "', expected one such as 'upcast(0, 16)', "
+                     "'unroll(1, 4)', 'group(2, 64)', 'pack(1)' or 'stream(0)'"));
   };
-  if (absl::ConsumePrefix(&rest, "pack(") && absl::ConsumeSuffix(&rest, ")")) {
-    LoopAction action{Kind::kPack, 0, 1};
-    if (!absl::SimpleAtoi(rest, &action.axis) || action.axis < 0) return bad();
-    return action;
-  }
-  for (Kind kind : {Kind::kUpcast, Kind::kUnroll, Kind::kGroup}) {
+  for (size_t i = 0; i < std::size(kNames); ++i) {
+    Kind kind = static_cast<Kind>(i);
     rest = text;
-    if (!absl::ConsumePrefix(&rest, kNames[static_cast<int>(kind)])) continue;
+    if (!absl::ConsumePrefix(&rest, kNames[i])) continue;
     if (!absl::ConsumePrefix(&rest, "(") || !absl::ConsumeSuffix(&rest, ")")) return bad();
+    if (HasNoAmount(kind)) {
+      LoopAction action{kind, 0, 1};
+      if (!absl::SimpleAtoi(rest, &action.axis) || action.axis < 0) return bad();
+      return action;
+    }
     std::pair<absl::string_view, absl::string_view> parts =
         absl::StrSplit(rest, absl::MaxSplits(',', 1));
     LoopAction action{kind, 0, 0};
@@ -428,14 +435,16 @@ absl::StatusOr<LoopAction> ParseLoopAction(absl::string_view text) {
         !absl::SimpleAtoi(parts.second, &action.amount)) {
       return bad();
     }
-    bool fits = kind == Kind::kUnroll ? action.amount >= 2 && action.amount <= kMaxUnroll
-                                      : action.amount >= 2 && action.amount <= kMaxLanes &&
-                                            IsPowerOfTwo(action.amount);
+    bool is_any = kind == Kind::kUnroll || kind == Kind::kExchange;
+    int64_t least = kind == Kind::kExchange ? 1 : 2;
+    bool fits = action.amount >= least &&
+                (is_any ? action.amount <= kMaxUnroll
+                        : action.amount <= kMaxLanes && IsPowerOfTwo(action.amount));
     if (action.axis < 0 || !fits) {
       return absl::InvalidArgumentError(
           absl::StrCat("action '", text, "': amount, got ", action.amount, ", expected ",
-                       kind == Kind::kUnroll ? absl::StrCat("2 to ", kMaxUnroll)
-                                             : absl::StrCat("a power of two, 2 to ", kMaxLanes)));
+                       is_any ? absl::StrCat(least, " to ", kMaxUnroll)
+                              : absl::StrCat("a power of two, 2 to ", kMaxLanes)));
     }
     return action;
   }
@@ -444,9 +453,18 @@ absl::StatusOr<LoopAction> ParseLoopAction(absl::string_view text) {
 
 absl::StatusOr<const UOp*> ApplyLoopAction(const UOp* sink, const LoopAction& action,
                                            PassContext& context) {
-  SVOD_ASSIGN_OR_RETURN(const UOp* result, action.kind == Kind::kPack
-                                               ? PackPanel(sink, action.axis, context)
-                                               : Actor(sink, action, context).Run());
+  absl::StatusOr<const UOp*> done;
+  if (action.kind == Kind::kPack) {
+    done = PackPanel(sink, action.axis, context);
+  } else if (action.kind == Kind::kExchange) {
+    done = ExchangeLoops(sink, action.axis, action.amount, context);
+  } else if (action.kind == Kind::kStream) {
+    done = StreamStores(sink, action.axis, context);
+  } else {
+    done = Actor(sink, action, context).Run();
+  }
+  SVOD_RETURN_IF_ERROR(done.status());
+  const UOp* result = *done;
   // Loops that would have to interleave, and accesses whose order is lost, show here.
   Function function;
   function.root = result;

@@ -23,10 +23,14 @@ struct LoopAction {
     kUnroll,  // `amount` iterations of a loop side by side, so that they share what they load
     kGroup,   // a REDUCE's counter becomes `amount` lanes, which are folded in a tree at the end
     kPack,    // what a loop's iterations share is copied in order, and the loop inside it taken out
+    kExchange,  // a REDUCE's loop goes around the loop it is in, `amount` iterations at a time
+    kStream,    // vectors that a loop stores to parameters go past the caches
   };
   Kind kind = Kind::kUpcast;
-  int64_t axis = 0;    // of the RANGE
-  int64_t amount = 1;  // at least 2; upcast and group: a power of two up to kMaxLanes; pack: 1
+  int64_t axis = 0;  // of the RANGE
+  // At least 2; upcast and group: a power of two up to kMaxLanes; unroll: up to 64; exchange: 1 to
+  // 64; pack and stream: 1.
+  int64_t amount = 1;
 
   bool operator==(const LoopAction&) const = default;
 };

@@ -19,8 +19,7 @@ class Lowering {
 
   absl::StatusOr<const UOp*> Run(const UOp* root) {
     SVOD_ASSIGN_OR_RETURN(linear_, Linearize(root));
-    absl::Span<const absl::string_view> opts = root->arg<FunctionArgument>().opts;
-    fuses_products_ = std::find(opts.begin(), opts.end(), kMulaccOpt) != opts.end();
+    fuses_products_ = FusesProducts(root);
     for (const Step& step : linear_.steps) {
       const auto* scratch = std::get_if<ScratchArgument>(&step.node->argument());
       if (scratch != nullptr) next_scratch_ = std::max(next_scratch_, scratch->id + 1);
@@ -78,8 +77,7 @@ class Lowering {
 
   absl::StatusOr<Accumulator> Fold(const UOp* reduce) {
     const ReduceKind kind = reduce->arg<ReduceArgument>().kind;
-    DType dtype = reduce->dtype();
-    if (dtype.scalar == Scalar::kF16 || dtype.scalar == Scalar::kBF16) dtype.scalar = Scalar::kF32;
+    const DType dtype = FoldType(reduce->dtype());
     SVOD_ASSIGN_OR_RETURN(const UOp* reg,
                           context_.Make(Op::kReg, dtype, {}, ScratchArgument{next_scratch_++, 1}));
     SVOD_ASSIGN_OR_RETURN(const UOp* start, Address(reg, LoopsAround(reduce->source(1))));
@@ -93,18 +91,9 @@ class Lowering {
     SVOD_ASSIGN_OR_RETURN(const UOp* at, Address(reg, after));
     SVOD_ASSIGN_OR_RETURN(const UOp* old,
                           context_.Make(Op::kLoad, dtype, {at}, AlignmentArgument{}));
-    const UOp* value = lowered_[reduce->source(0)];
-    const UOp* folded = nullptr;
-    if (fuses_products_ && kind == ReduceKind::kAdd && value->op() == Op::kMul &&
-        value->dtype() == dtype && dtype.is_float()) {
-      SVOD_ASSIGN_OR_RETURN(folded,
-                            context_.Make(Op::kMulAcc, {value->source(0), value->source(1), old}));
-    } else {
-      if (value->dtype() != dtype) {
-        SVOD_ASSIGN_OR_RETURN(value, context_.Make(Op::kCast, dtype, {value}));
-      }
-      SVOD_ASSIGN_OR_RETURN(folded, context_.Make(ReduceOp(kind), {old, value}));
-    }
+    SVOD_ASSIGN_OR_RETURN(
+        const UOp* folded,
+        FoldOnce(context_, kind, old, lowered_[reduce->source(0)], fuses_products_));
     SVOD_ASSIGN_OR_RETURN(const UOp* here, Address(reg, {}));
     SVOD_ASSIGN_OR_RETURN(const UOp* update,
                           context_.Make(Op::kStore, {here, folded}, AlignmentArgument{}));
@@ -148,6 +137,29 @@ class Lowering {
 };
 
 }  // namespace
+
+DType FoldType(DType dtype) {
+  if (dtype.scalar == Scalar::kF16 || dtype.scalar == Scalar::kBF16) dtype.scalar = Scalar::kF32;
+  return dtype;
+}
+
+bool FusesProducts(const UOp* sink) {
+  absl::Span<const absl::string_view> opts = sink->arg<FunctionArgument>().opts;
+  return std::find(opts.begin(), opts.end(), kMulaccOpt) != opts.end();
+}
+
+absl::StatusOr<const UOp*> FoldOnce(Context& context, ReduceKind kind, const UOp* old,
+                                    const UOp* value, bool fuses_products) {
+  const DType dtype = old->dtype();
+  if (fuses_products && kind == ReduceKind::kAdd && value->op() == Op::kMul &&
+      value->dtype() == dtype && dtype.is_float()) {
+    return context.Make(Op::kMulAcc, {value->source(0), value->source(1), old});
+  }
+  if (value->dtype() != dtype) {
+    SVOD_ASSIGN_OR_RETURN(value, context.Make(Op::kCast, dtype, {value}));
+  }
+  return context.Make(ReduceOp(kind), {old, value});
+}
 
 absl::StatusOr<const UOp*> RunLowerReduce(const UOp* root, PassContext& context) {
   return Lowering(context).Run(root);

@@ -20,6 +20,14 @@ inline constexpr absl::string_view kMulaccOpt = "mulacc";
 // first. Errors: Linearize's.
 absl::StatusOr<const UOp*> RunLowerReduce(const UOp* root, PassContext& context);
 
+// What a fold of values of `dtype` is computed in: f16 and bf16 in f32.
+DType FoldType(DType dtype);
+// Whether a kernel has kMulaccOpt.
+bool FusesProducts(const UOp* sink);
+// `old`, of FoldType, with one value more folded into it. Errors: Context::Make's.
+absl::StatusOr<const UOp*> FoldOnce(Context& context, ReduceKind kind, const UOp* old,
+                                    const UOp* value, bool fuses_products);
+
 }  // namespace svod
 
 #endif  // SVOD_IR_PASSES_LOWER_REDUCE_H_

@@ -3,8 +3,11 @@
 
 #include <map>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
+#include "ir/evaluate.h"
 #include "ir/kernel_builder.h"
+#include "ir/passes/lower_reduce.h"
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "tests/unit/kernel_generator.h"
@@ -13,10 +16,12 @@ namespace svod {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using Kind = LoopAction::Kind;
 
 TEST(LoopAction, TextComesBack) {
-  for (const char* text : {"upcast(0, 16)", "unroll(3, 5)", "group(12, 64)", "pack(2)"}) {
+  for (const char* text : {"upcast(0, 16)", "unroll(3, 5)", "group(12, 64)", "pack(2)", "stream(1)",
+                           "exchange(4, 1)"}) {
     auto action = ParseLoopAction(text);
     ASSERT_TRUE(action.ok()) << action.status();
     EXPECT_EQ(ToString(*action), text);
@@ -68,6 +73,24 @@ TEST(LoopAction, UpcastOverlapsAtTheEnd) {
   EXPECT_THAT(*text, HasSubstr(": f32x16"));
 }
 
+TEST(LoopAction, StreamMarksWholeVectorsThatNobodyReads) {
+  constexpr const char* kText = R"(
+kernel @k(%y: out f32[64], %z: inout f32[64]) {
+  %i = range 16 loop
+  %at = mul %i, 4
+  %v = load %z[%at] : f32x4
+  store %y[%at], %v
+  store %z[%at], %v
+  end %i
+})";
+  auto text = Apply(kText, "stream(0)");
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_THAT(*text, HasSubstr("store %y[%1], %2, stream\n"));
+  EXPECT_THAT(*text, Not(HasSubstr("store %z[%1], %2, stream")));
+  EXPECT_THAT(Apply(kText, "stream(3)").status().message(), HasSubstr("none of the kernel's"));
+  EXPECT_THAT(Apply(kRelu, "stream(0)").status().message(), HasSubstr("store of whole vectors"));
+}
+
 TEST(LoopAction, IllegalActionsSayWhy) {
   EXPECT_THAT(Apply(kRelu, "upcast(7, 16)").status().message(),
               HasSubstr("none of the kernel's loops"));
@@ -96,6 +119,85 @@ kernel @last(%y: out f32[1], %x: f32[70]) {
                   .status()
                   .message(),
               HasSubstr("one place in every iteration"));
+}
+
+constexpr const char* kColumns = R"(
+kernel @columns(%y: out f32[5], %x: f32[7, 5]) {
+  %j = range 5 loop
+    %r = range 7 reduce
+      %v = load %x[%r, %j]
+    %s = reduce_add %v, %r
+    store %y[%j], %s
+  end %j
+})";
+
+TEST(LoopAction, ExchangeFoldsRowsIntoScratchMemory) {
+  auto text = Apply(kColumns, "exchange(1, 3)");
+  ASSERT_TRUE(text.ok()) << text.status();
+  // Two blocks of three rows, and the seventh.
+  EXPECT_THAT(*text, HasSubstr("local f32[5]"));
+  EXPECT_THAT(*text, HasSubstr("range 2 loop"));
+  EXPECT_THAT(*text, Not(HasSubstr("reduce_add")));
+}
+
+TEST(LoopAction, ExchangeSaysWhyNot) {
+  EXPECT_THAT(Apply(kColumns, "exchange(0, 2)").status().message(),
+              HasSubstr("got a loop, expected a reduction's"));
+  EXPECT_THAT(Apply(kColumns, "exchange(1, 8)").status().message(),
+              HasSubstr("the extent is below the amount"));
+  std::string in_place = kColumns;
+  in_place.replace(in_place.find("out f32[5]"), 10, "inout f32[35]");
+  in_place.replace(in_place.find(", %x: f32[7, 5]"), 15, "");
+  in_place.replace(in_place.find("%v = load"), 20,
+                   "%a = mul %r, 5\n  %b = add %a, %j\n  %v = load %y[%b]\n//");
+  EXPECT_THAT(Apply(in_place, "exchange(1, 2)").status().message(),
+              HasSubstr("load what the loop around it stores"));
+}
+
+// y from f16 or f32 x and z, by the interpreter: numbers whose sums depend on the order.
+std::vector<std::byte> Bytes(const UOp* sink, int64_t num_y, int64_t num_x, int bytes) {
+  std::vector<std::byte> y(static_cast<size_t>(num_y * bytes));
+  std::vector<std::byte> x(static_cast<size_t>(num_x * bytes)), z = x;
+  for (size_t i = 0; i < x.size(); ++i) {
+    // Exponents that stay away from infinity.
+    bool is_high = i % static_cast<size_t>(bytes) == static_cast<size_t>(bytes) - 1;
+    x[i] = static_cast<std::byte>(is_high ? 0x38 + i % 4 : i * 37 + 11);
+    z[i] = static_cast<std::byte>(is_high ? 0x3a + i % 3 : i * 91 + 5);
+  }
+  std::vector<absl::Span<std::byte>> spans = {absl::MakeSpan(y), absl::MakeSpan(x),
+                                              absl::MakeSpan(z)};
+  absl::Status status = Evaluate(sink, spans);
+  EXPECT_TRUE(status.ok()) << status;
+  return y;
+}
+
+TEST(LoopAction, ExchangeKeepsTheOrderOfEverySum) {
+  for (const char* fold : {"reduce_add", "reduce_mul", "reduce_max"}) {
+    for (const char* type : {"f32", "f16"}) {
+      for (const char* opts : {"mulacc", "none"}) {
+        for (int64_t amount : {1, 2, 3, 8}) {
+          // Two sums over the same rows, one of products, in a loop over blocks of columns.
+          std::string text = absl::StrCat(
+              "kernel @k(%y: out ", type, "[15], %x: ", type, "[11, 15], %z: ", type,
+              "[11, 15]) opts=[", opts, "] {\n  %b = range 3 loop\n  %j = range 5 loop\n",
+              "  %b5 = mul %b, 5\n  %c = add %b5, %j\n  %r = range 11 reduce\n",
+              "  %v = load %x[%r, %c]\n  %w = load %z[%r, %c]\n  %p = mul %v, %w\n  %s = ", fold,
+              " %p, %r\n  %t = reduce_add %v, %r\n  %q = sub %s, %t\n  store %y[%c], %q\n",
+              "  end %j\n  end %b\n}\n");
+          auto module = Parse(text);
+          ASSERT_TRUE(module.ok()) << module.status();
+          PassContext pass(*module->context);
+          const UOp* sink = module->functions[0].root;
+          auto result = ApplyLoopAction(sink, {Kind::kExchange, 2, amount}, pass);
+          ASSERT_TRUE(result.ok()) << result.status();
+          int bytes = type == std::string("f32") ? 4 : 2;
+          auto lower = [&](const UOp* kernel) { return *RunLowerReduce(kernel, pass); };
+          EXPECT_EQ(Bytes(lower(*result), 15, 165, bytes), Bytes(lower(sink), 15, 165, bytes))
+              << text;
+        }
+      }
+    }
+  }
 }
 
 bool FoldsExactly(const UOp* sink, int64_t axis) {
@@ -131,7 +233,8 @@ TEST(LoopAction, LegalActionsChangeNoBit) {
       for (LoopAction action :
            {LoopAction{Kind::kUpcast, axis, 4}, LoopAction{Kind::kUpcast, axis, 2},
             LoopAction{Kind::kUnroll, axis, 3}, LoopAction{Kind::kUnroll, axis, 2},
-            LoopAction{Kind::kGroup, axis, 4}}) {
+            LoopAction{Kind::kGroup, axis, 4}, LoopAction{Kind::kExchange, axis, 1},
+            LoopAction{Kind::kExchange, axis, 2}, LoopAction{Kind::kStream, axis, 1}}) {
         auto result = ApplyLoopAction(kernel->sink, action, pass);
         if (!result.ok()) continue;
         if (action.kind == Kind::kGroup && !FoldsExactly(kernel->sink, axis)) continue;
@@ -148,7 +251,9 @@ TEST(LoopAction, LegalActionsChangeNoBit) {
       }
     }
   }
-  for (Kind kind : {Kind::kUpcast, Kind::kUnroll, Kind::kGroup}) EXPECT_GT(done[kind], 5);
+  for (Kind kind : {Kind::kUpcast, Kind::kUnroll, Kind::kGroup, Kind::kExchange, Kind::kStream}) {
+    EXPECT_GT(done[kind], kind == Kind::kExchange ? 1 : 5) << static_cast<int>(kind);
+  }
 }
 
 }  // namespace

@@ -225,6 +225,12 @@ const Refused kRefused[] = {
                   AlignmentArgument{3});
      },
      "store: alignment, got 3, expected a power of two"},
+    {"stream",
+     [](RawGraph& g, absl::Status* s) {
+       return Try(g, s, Op::kLoad, DType(Scalar::kF32), {g.Index(g.Param(0, 4), g.Int(0))},
+                  AlignmentArgument{0, true});
+     },
+     "load: stream, expected a store"},
     {"end of what",
      [](RawGraph& g, absl::Status* s) { return Try(g, s, Op::kEnd, {}, {g.Int(0), g.Int(0)}); },
      "end: source 0, got const, expected range"},

@@ -102,6 +102,42 @@ TEST(ChooseActions, RowsFarApartArePacked) {
       << chosen.text;
 }
 
+std::string Columns(int64_t rows, int64_t columns) {
+  return absl::StrCat("kernel @columns(%y: out f32[", columns, "], %x: f32[", rows, ", ", columns,
+                      "]) opts=[auto] {\n  %j = range ", columns, " loop\n  %r = range ", rows,
+                      " reduce\n  %v = load %x[%r, %j]\n  %s = reduce_add %v, %r\n",
+                      "  store %y[%j], %s\n  end %j\n}\n");
+}
+
+TEST(ChooseActions, SumsOfWideColumnsReadWholeRows) {
+  for (auto [rows, columns] :
+       {std::pair{2, 1023}, {3, 1000}, {17, 4097}, {127, 640}, {8, 513}, {1000, 17}, {5, 1}}) {
+    Chosen chosen = Choose(Columns(rows, columns), "znver4");
+    if (columns > 512) {
+      EXPECT_THAT(chosen.text, HasSubstr("exchange(1, "));
+    } else {
+      EXPECT_THAT(chosen.text, Not(HasSubstr("exchange")));
+    }
+    EXPECT_EQ(Results(chosen.after, {columns, rows * columns}),
+              Results(chosen.before, {columns, rows * columns}))
+        << chosen.text;
+  }
+  // Two rows of results share the rows that they sum up: a tile of both is better.
+  EXPECT_THAT(Choose(Matmul(2, 1024, 64), "znver4").text, Not(HasSubstr("exchange")));
+}
+
+TEST(ChooseActions, ResultsBeyondTheLastCacheGoPastIt) {
+  const int64_t many = MakeTarget("x86_64-linux-gnu", "znver4", "")->last_level_bytes / 4;
+  EXPECT_THAT(Choose(Relu(many), "znver4").text, Not(HasSubstr("stream")));
+  Chosen chosen = Choose(Relu(2 * many), "znver4");
+  EXPECT_THAT(chosen.text, AllOf(HasSubstr("upcast(0, 32), stream(0)"), HasSubstr(", stream\n")));
+  // A result that is read as well stays in the caches.
+  std::string in_place = absl::StrCat(
+      "kernel @relu(%y: inout f32[", 2 * many, "]) opts=[auto] {\n  %i = range ", 2 * many,
+      " loop\n  %v = load %y[%i]\n  %r = max %v, 0.0\n  store %y[%i], %r\n  end %i\n}\n");
+  EXPECT_THAT(Choose(in_place, "znver4").text, Not(HasSubstr("stream")));
+}
+
 TEST(ChooseActions, KernelsThatDoNotAskStayAsTheyAre) {
   std::string text = Relu(64);
   text.replace(text.find("auto"), 4, "mine");

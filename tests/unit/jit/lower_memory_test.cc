@@ -54,6 +54,23 @@ TEST(LowerMemoryTest, OddLanesTouchTheirOwnBytes) {
   }
 }
 
+// Addresses that are aligned take the way past the caches, others do not; both store the same.
+TEST(LowerMemoryTest, StreamsStoreAtEveryAlignment) {
+  for (const char* dtype : {"f32x16", "f32x32", "f32x4", "f32x7", "f64x8", "i8x64"}) {
+    for (int first : {0, 1, 3, 4, 8, 16}) {
+      SCOPED_TRACE(absl::StrCat(dtype, " at ", first));
+      std::string element(dtype, std::string(dtype).find('x'));
+      std::string text = absl::StrCat(
+          "kernel @k(%y: out ", element, "[200], %x: ", element,
+          "[200]) {\n  %i = range 2 loop\n  %j = mul %i, 64\n  %at = add %j, ", first,
+          "\n  %v = load %x[%at] : ", dtype, "\n  store %y[%at], %v, stream\n", "  end %i\n}");
+      if (element == "f32") RunEverywhere(text, Count<float>(200, 5), Count<float>(200));
+      if (element == "f64") RunEverywhere(text, Count<double>(200, 5), Count<double>(200));
+      if (element == "i8") RunEverywhere(text, Count<int8_t>(200, 5), Count<int8_t>(200));
+    }
+  }
+}
+
 // Reported case 8: a 4-wide kernel on a view at byte offset 4 of aligned memory, even though the
 // program wishes for more alignment.
 TEST(LowerMemoryTest, ReportedVectorsOnAMisalignedView) {

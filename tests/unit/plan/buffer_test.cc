@@ -1,5 +1,6 @@
 #include "plan/buffer.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "gmock/gmock.h"
@@ -71,6 +72,23 @@ TEST(Buffer, SizesThatNoMachineHasAreErrors) {
     EXPECT_EQ(buffer.Allocate().code(), absl::StatusCode::kResourceExhausted) << size;
   }
   EXPECT_EQ(Buffer::Create(-1).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+// Large ones are mapped by themselves, at a multiple of a huge page.
+TEST(Buffer, LargeOnesAreZeroedAndFreed) {
+  auto allocator = std::make_shared<BufferAllocator>();
+  for (int64_t size : {(int64_t{2} << 20) - 1, int64_t{2} << 20, (int64_t{6} << 20) + 5}) {
+    Buffer buffer = Must(Buffer::Create(size, allocator));
+    SVOD_ASSERT_OK(buffer.Allocate());
+    absl::Span<const std::byte> bytes = buffer.Read();
+    ASSERT_EQ(static_cast<int64_t>(bytes.size()), size);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(bytes.data()) % kBufferAlignment, 0);
+    EXPECT_EQ(std::count(bytes.begin(), bytes.end(), std::byte{0}), size);
+    SVOD_EXPECT_OK(buffer.CopyFrom(std::vector<std::byte>(bytes.size(), std::byte{7})));
+    EXPECT_EQ(buffer.Read().back(), std::byte{7});
+    buffer = Buffer();
+    EXPECT_EQ(allocator->live_bytes(), 0);
+  }
 }
 
 TEST(Buffer, ViewsKeepTheirStorageAlive) {
