@@ -12,7 +12,7 @@ OnnxRows AllRows() {
   OnnxRows all;
   for (OnnxRows (*rows)() :
        {OnnxControlRows, OnnxElementwiseRows, OnnxLossRows, OnnxNetworkRows, OnnxQuantizedRows,
-        OnnxReductionRows, OnnxSelectionRows, OnnxShapeRows}) {
+        OnnxRecurrentRows, OnnxReductionRows, OnnxResizeRows, OnnxSelectionRows, OnnxShapeRows}) {
     OnnxRows some = rows();
     all.insert(all.end(), some.begin(), some.end());
   }

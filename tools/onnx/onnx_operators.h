@@ -40,7 +40,9 @@ OnnxRows OnnxElementwiseRows();
 OnnxRows OnnxLossRows();
 OnnxRows OnnxNetworkRows();
 OnnxRows OnnxQuantizedRows();
+OnnxRows OnnxRecurrentRows();
 OnnxRows OnnxReductionRows();
+OnnxRows OnnxResizeRows();
 OnnxRows OnnxSelectionRows();
 OnnxRows OnnxShapeRows();
 
