@@ -11,8 +11,9 @@ auto KeyOf(const OnnxOperator& op) { return std::tuple(op.domain, op.name); }
 OnnxRows AllRows() {
   OnnxRows all;
   for (OnnxRows (*rows)() :
-       {OnnxControlRows, OnnxElementwiseRows, OnnxLossRows, OnnxNetworkRows, OnnxQuantizedRows,
-        OnnxRecurrentRows, OnnxReductionRows, OnnxResizeRows, OnnxSelectionRows, OnnxShapeRows}) {
+       {OnnxControlRows, OnnxEinsumRows, OnnxElementwiseRows, OnnxLossRows, OnnxMicrosoftRows,
+        OnnxNetworkRows, OnnxQuantizedRows, OnnxRecurrentRows, OnnxReductionRows, OnnxResizeRows,
+        OnnxSelectionRows, OnnxShapeRows, OnnxSignalRows, OnnxTextRows, OnnxVisionRows}) {
     OnnxRows some = rows();
     all.insert(all.end(), some.begin(), some.end());
   }

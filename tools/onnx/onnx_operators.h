@@ -36,8 +36,10 @@ const OnnxOperator* FindOnnxOperator(absl::string_view domain, absl::string_view
 // The rows by theme, each in a source of its own: rows_<theme>.cc.
 using OnnxRows = std::vector<OnnxOperator>;
 OnnxRows OnnxControlRows();
+OnnxRows OnnxEinsumRows();
 OnnxRows OnnxElementwiseRows();
 OnnxRows OnnxLossRows();
+OnnxRows OnnxMicrosoftRows();
 OnnxRows OnnxNetworkRows();
 OnnxRows OnnxQuantizedRows();
 OnnxRows OnnxRecurrentRows();
@@ -45,6 +47,9 @@ OnnxRows OnnxReductionRows();
 OnnxRows OnnxResizeRows();
 OnnxRows OnnxSelectionRows();
 OnnxRows OnnxShapeRows();
+OnnxRows OnnxSignalRows();
+OnnxRows OnnxTextRows();
+OnnxRows OnnxVisionRows();
 
 // docs/onnx.md: the operators with their versions and limits.
 std::string OnnxOperatorsPage();

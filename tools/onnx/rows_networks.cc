@@ -1,5 +1,6 @@
 // Rows of the operator table: products, convolutions, pooling, normalization.
 #include <algorithm>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "ir/operators/compose.h"
@@ -9,6 +10,7 @@
 #include "ir/operators/pooling.h"
 #include "ir/operators/reductions.h"
 #include "ir/operators/shaping.h"
+#include "ir/operators/windows.h"
 #include "tools/onnx/onnx_operators.h"
 #include "tools/onnx/windows.h"
 
@@ -102,17 +104,62 @@ PoolOptions PoolOf(const OnnxWindows& windows, bool ceil_mode) {
   return options;
 }
 
+// Where each window's largest element is: its place in the whole tensor, row by row, or within an
+// image column by column.
+const UOp* MaxPositions(OnnxNode& node, const OnnxWindows& given, bool by_columns) {
+  TensorBuilder& builder = node.builder();
+  const UOp* x = node.input(0);
+  auto count = static_cast<int64_t>(given.kernel.size());
+  std::optional<WindowOptions> options = CheckWindows(builder, "max_pool", count, given.kernel,
+                                                      given.strides, given.pads, given.dilations);
+  if (!options.has_value()) return nullptr;
+  double least = x->dtype().is_float() ? -std::numeric_limits<double>::infinity()
+                                       : static_cast<double>(MinValue(x->dtype()));
+  const UOp* padded = PadSpatial(builder, x, builder.Like(x, least), options->low, options->high);
+  const UOp* windows = Windows(builder, "max_pool", padded, *options);
+  Expression best(builder, Argmax(builder, Flatten(builder, windows, -count, -1), -1));
+  if (!node.ok()) return nullptr;
+  int rank = builder.RankOf(x);
+  Expression place(builder, nullptr);
+  // The element's coordinates, from those of the window and its place in it.
+  std::vector<Expression> coordinates;
+  for (int64_t i = 0; i < 2; ++i) {
+    coordinates.push_back(PositionsAlong(builder, rank, i, builder.Dim(x, i), Scalar::kI64));
+  }
+  double inner = 1;
+  for (int64_t i = count; i-- > 0;) {
+    auto at = static_cast<size_t>(i);
+    Expression step =
+        best.Of(Op::kFloordiv, inner).Of(Op::kFloormod, static_cast<double>(given.kernel[at]));
+    inner *= static_cast<double>(given.kernel[at]);
+    Expression window =
+        PositionsAlong(builder, rank, 2 + i, builder.Dim(best, 2 + i), Scalar::kI64);
+    Expression element = window * static_cast<double>(given.strides[at]) +
+                         step * static_cast<double>(given.dilations[at]) -
+                         static_cast<double>(given.pads[at]);
+    coordinates.insert(coordinates.begin() + 2, element);
+  }
+  std::vector<int64_t> order = {0, 1};
+  for (int64_t i = 0; i < count; ++i) order.push_back(by_columns ? 1 + count - i : 2 + i);
+  for (int64_t axis : order) {
+    Expression coordinate = coordinates[static_cast<size_t>(axis)];
+    Expression size = DimensionValue(builder, builder.Dim(x, axis), Scalar::kI64);
+    place = axis == 0 ? coordinate : place * size + coordinate;
+  }
+  return place;
+}
+
 OnnxResults ImportMaxPool(OnnxNode& node) {
   TensorBuilder& builder = node.builder();
   node.Require("kernel_shape");
   bool ceil_mode = node.Bool("ceil_mode", false);
-  if (node.Int("storage_order", 0) != 0 && node.wants_output(1)) {
-    return node.FailUnsupported("storage_order=1");
-  }
+  bool by_columns = node.Int("storage_order", 0) != 0;
   std::optional<OnnxWindows> windows = ReadWindows(node, node.Ints("kernel_shape"));
   if (!windows.has_value()) return {};
-  if (node.wants_output(1)) return node.FailUnsupported("output 1, the positions,");
-  return {MaxPool(builder, node.input(0), PoolOf(*windows, ceil_mode))};
+  const UOp* y = MaxPool(builder, node.input(0), PoolOf(*windows, ceil_mode));
+  if (!node.wants_output(1)) return {y};
+  if (ceil_mode) return node.FailUnsupported("output 1 with ceil_mode=1");
+  return {y, MaxPositions(node, *windows, by_columns)};
 }
 
 OnnxResults ImportAveragePool(OnnxNode& node) {
