@@ -146,7 +146,13 @@ bool Dims::Split(const Affine& sum, const UOp* divisor, Affine* quotient, Affine
       divides = divides && at != term.atoms.end();
       if (divides) term.atoms.erase(at);
     }
-    if (!divides) {
+    if (!divides && atoms.empty() && term.coefficient > factor) {
+      // 59 x = 58 x + x: windows that slide over padded rows.
+      Affine part;
+      part.terms.push_back(term);
+      part.terms[0].coefficient = term.coefficient % factor;
+      *rest = *rest + part;
+    } else if (!divides) {
       *rest = *rest + whole;
       continue;
     }

@@ -4,6 +4,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "ir/open_loops.h"
 #include "ir/passes/loop_actions.h"
 #include "ir/passes/lower_reduce.h"
 #include "ir/status_macros.h"
@@ -25,6 +26,114 @@ int64_t LargestDivisor(int64_t number, int64_t limit) {
 }
 
 }  // namespace
+
+// How many cores a loop is given to, and how many iterations each takes; the last may have fewer.
+struct Scheduler::LoopCut {
+  const UOp* loop;
+  int64_t chunks;
+  const UOp* chunk;  // its iterations; null: one, and no loop is left
+  bool is_uneven = false;
+};
+
+namespace {
+
+// What the loops of a sum of products are to it: rows, columns (the innermost loop is one), or
+// neither, when both operands move with them or none does.
+enum class LoopRole : uint8_t { kBatch, kRow, kColumn };
+
+// Empty when the kernel is not one sum of products in a nest of loops of constant extent.
+std::vector<LoopRole> RolesIn(const UOp* sink, const std::vector<const UOp*>& loops) {
+  std::vector<const UOp*> order = Toposort(sink);
+  const UOp* sum = nullptr;
+  for (const UOp* node : order) {
+    if (node->op() != Op::kReduce) continue;
+    if (sum != nullptr) return {};
+    sum = node;
+  }
+  if (sum == nullptr || loops.empty()) return {};
+  const UOp* product = sum->source(0);
+  while (product->op() == Op::kCast) product = product->source(0);
+  if (product->op() != Op::kMul) return {};
+  OpenLoops open(order);
+  const UOp *row = product->source(0), *column = product->source(1);
+  if (!open.DependsOn(column, loops.back())) std::swap(row, column);
+  if (open.DependsOn(row, loops.back()) || !open.DependsOn(column, loops.back())) return {};
+  std::vector<LoopRole> roles;
+  for (const UOp* loop : loops) {
+    if (!IsConst(loop->source(0)) || ConstInt(loop->source(0)) < 1) return {};
+    bool in_row = open.DependsOn(row, loop), in_column = open.DependsOn(column, loop);
+    roles.push_back(in_row == in_column ? LoopRole::kBatch
+                    : in_row            ? LoopRole::kRow
+                                        : LoopRole::kColumn);
+  }
+  return roles;
+}
+
+// Chunks of a loop, at most `most`, whose sizes are at least `smallest` and waste little of tiles
+// of `tile`: the most chunks of equal size that do, else chunks of whole tiles and a smaller one.
+std::pair<int64_t, int64_t> ChunksOf(int64_t extent, int64_t most, int64_t smallest, int64_t tile) {
+  constexpr double kMostWaste = 0.08;
+  auto rounded = [&](int64_t size) { return (size + tile - 1) / tile * tile; };
+  for (int64_t chunks = std::min(most, extent / std::max<int64_t>(smallest, 1)); chunks > 1;
+       --chunks) {
+    if (extent % chunks != 0) continue;
+    int64_t size = extent / chunks;
+    bool is_good = static_cast<double>(rounded(size) - size) <= kMostWaste * static_cast<double>(size);
+    if (is_good && chunks * 2 > std::min(most, extent / smallest)) return {chunks, size};
+  }
+  for (int64_t size = rounded(std::max(smallest, (extent + most - 1) / most)); size < extent;
+       size += tile) {
+    int64_t last = extent % size;
+    if (last == 0 || last >= smallest) return {(extent + size - 1) / size, size};
+  }
+  return {1, extent};
+}
+
+}  // namespace
+
+// A sum of products is computed in tiles: cores get whole batches, then columns, so that each
+// prepares its own, and only then rows.
+std::vector<Scheduler::LoopCut> Scheduler::CutTiles(const std::vector<const UOp*>& loops,
+                                                    const UOp* sink, int64_t wanted) {
+  constexpr int64_t kTile = 32, kFewestRows = 128, kFewRows = 8;
+  std::vector<LoopRole> roles = RolesIn(sink, loops);
+  std::vector<LoopCut> cuts;
+  int64_t left = wanted, columns = 1;
+  for (size_t i = 0; i < roles.size(); ++i) {
+    if (roles[i] == LoopRole::kColumn) columns *= ConstInt(loops[i]->source(0));
+  }
+  auto cut = [&](const UOp* loop, int64_t most, int64_t smallest, int64_t tile) {
+    int64_t extent = ConstInt(loop->source(0));
+    auto [chunks, size] = ChunksOf(extent, std::min(most, left), smallest, tile);
+    if (chunks < 2) return;
+    bool is_whole = size == 1;
+    cuts.push_back({loop, chunks, is_whole ? nullptr : context_->Index(size), extent % size != 0});
+    left /= chunks;
+  };
+  for (LoopRole role : {LoopRole::kBatch, LoopRole::kColumn, LoopRole::kRow}) {
+    for (size_t i = 0; i < roles.size() && left > 1; ++i) {
+      if (roles[i] != role) continue;
+      bool is_last = i + 1 == loops.size();
+      if (role == LoopRole::kBatch) {
+        cut(loops[i], left, 1, 1);
+      } else if (role == LoopRole::kColumn && is_last) {
+        cut(loops[i], left, kTile, kTile);
+      } else if (role == LoopRole::kColumn) {
+        int64_t extent = ConstInt(loops[i]->source(0));
+        cut(loops[i], columns / (2 * kTile), 1, 1);
+        columns /= std::max<int64_t>(extent, 1);
+      } else {
+        cut(loops[i], left, kFewestRows, kFewRows);
+      }
+      if (role != LoopRole::kBatch && !cuts.empty() && cuts.back().loop == loops[i]) break;
+    }
+  }
+  std::stable_sort(cuts.begin(), cuts.end(), [&](const LoopCut& a, const LoopCut& b) {
+    return std::find(loops.begin(), loops.end(), a.loop) <
+           std::find(loops.begin(), loops.end(), b.loop);
+  });
+  return cuts;
+}
 
 // Sums of rows that lie apart read a stretch of every row. Into how many pieces such a loop over
 // elements of rows may be cut without making stretches shorter than prefetching takes to pay.
@@ -49,8 +158,35 @@ int64_t Scheduler::MostPieces(const UOp* effect, const UOp* loop) {
   return std::max<int64_t>(most, 1);
 }
 
-// Gives the outermost loops to cores: whole loops as long as there are cores wanted, then equal
-// chunks of the next one. The number of cores follows from the shape alone.
+// Whole outermost loops as long as there are cores wanted, then equal chunks of the next one.
+std::vector<Scheduler::LoopCut> Scheduler::CutOuter(absl::Span<const UOp* const> loops,
+                                                    const UOp* effect, int64_t wanted) {
+  std::vector<LoopCut> cuts;
+  int64_t cores = 1;
+  size_t given = 0;
+  while (given < loops.size() && IsConst(loops[given]->source(0)) &&
+         ConstInt(loops[given]->source(0)) <= wanted / cores) {
+    int64_t extent = std::max<int64_t>(ConstInt(loops[given]->source(0)), 1);
+    cuts.push_back({loops[given++], extent, nullptr});
+    cores *= extent;
+  }
+  if (given == loops.size()) return cuts;
+  const UOp* extent = loops[given]->source(0);
+  int64_t left = std::min(wanted / cores, MostPieces(effect, loops[given]));
+  int64_t chunks = IsConst(extent) ? LargestDivisor(ConstInt(extent), left) : 1;
+  bool is_uneven = false;
+  if (cores == 1 && chunks * 2 <= left) {
+    chunks = std::min(left, std::max<int64_t>(dims_.RangeOf(extent).max, 1));
+    is_uneven = true;
+  }
+  if (chunks < 2) return cuts;
+  const UOp* chunk =
+      dims_.Floordiv(dims_.Add(extent, context_->Index(chunks - 1)), context_->Index(chunks));
+  cuts.push_back({loops[given], chunks, chunk, is_uneven});
+  return cuts;
+}
+
+// The number of cores and what each computes follow from the shape alone.
 Scheduler::Launch Scheduler::PlanLaunch(const Kernel& kernel, const UOp* effect) {
   const std::vector<const UOp*>& loops = kernel.regions[0].loops;
   Launch launch{loops, {}, {}};
@@ -61,49 +197,35 @@ Scheduler::Launch Scheduler::PlanLaunch(const Kernel& kernel, const UOp* effect)
   int64_t wanted = std::min<int64_t>(options_.max_launch_size, static_cast<int64_t>(cores_worth));
   size_t most = std::min(loops.size(), static_cast<size_t>(kernel.hoisted_depth));
   if (wanted < 2) return launch;
-
+  std::vector<LoopCut> cuts;
+  if (kernel.has_contraction && most == loops.size()) cuts = CutTiles(loops, whole, wanted);
+  if (cuts.empty()) cuts = CutOuter(absl::MakeConstSpan(loops).first(most), effect, wanted);
   int64_t cores = 1;
-  size_t given = 0;
-  while (given < most && IsConst(loops[given]->source(0)) &&
-         ConstInt(loops[given]->source(0)) <= wanted / cores) {
-    cores *= std::max<int64_t>(ConstInt(loops[given++]->source(0)), 1);
-  }
-  // The chunks of the loop after those.
-  int64_t chunks = 1;
-  bool is_uneven = false;
-  if (given < most) {
-    const UOp* extent = loops[given]->source(0);
-    int64_t left = std::min(wanted / cores, MostPieces(effect, loops[given]));
-    chunks = IsConst(extent) ? LargestDivisor(ConstInt(extent), left) : 1;
-    if (cores == 1 && chunks * 2 <= left) {
-      chunks = std::min(left, std::max<int64_t>(dims_.RangeOf(extent).max, 1));
-      is_uneven = true;
+  for (const LoopCut& cut : cuts) cores *= cut.chunks;
+  if (cores < 2) return launch;
+
+  // Of the chunks' numbers the last varies fastest.
+  const UOp* number = Make(Op::kCoreId, DType(), {context_->Index(cores)});
+  for (size_t i = cuts.size(); i-- > 0;) {
+    const LoopCut& cut = cuts[i];
+    const UOp* chunks = context_->Index(cut.chunks);
+    const UOp* mine = i == 0 ? number : dims_.Floormod(number, chunks);
+    number = dims_.Floordiv(number, chunks);
+    auto loop = std::find(launch.loops.begin(), launch.loops.end(), cut.loop);
+    if (cut.chunk == nullptr) {
+      launch.counters[cut.loop] = mine;
+      launch.loops.erase(loop);
+      continue;
     }
-  }
-  if (cores * chunks < 2) return launch;
-  const UOp* core = Make(Op::kCoreId, DType(), {context_->Index(cores * chunks)});
-  const UOp* number = core;  // of the loop's iteration, innermost first
-  launch.loops.assign(loops.begin() + static_cast<ptrdiff_t>(given), loops.end());
-  if (chunks > 1) {
-    const UOp* extent = loops[given]->source(0);
-    const UOp* count = context_->Index(chunks);
-    const UOp* chunk = dims_.Floordiv(dims_.Add(extent, context_->Index(chunks - 1)), count);
-    const UOp* length = chunk;
-    const UOp* first = dims_.Mul(given == 0 ? core : dims_.Floormod(core, count), chunk);
-    if (is_uneven) {
-      length = Make(Op::kMin, DType(), {chunk, Make(Op::kSub, DType(), {extent, first})});
+    const UOp *length = cut.chunk, *first = dims_.Mul(mine, cut.chunk);
+    if (cut.is_uneven) {
+      length = Make(Op::kMin, DType(),
+                    {cut.chunk, Make(Op::kSub, DType(), {cut.loop->source(0), first})});
     }
     // In the form in which the counter will have it, or that would be of another loop.
-    const UOp* loop = NewRange(dims_.Normalize(length), false);
-    launch.loops[0] = loop;
-    launch.counters[loops[given]] = dims_.Add(first, loop);
-    launch.inside[loops[given]] = loop;
-    number = dims_.Floordiv(core, count);
-  }
-  for (size_t i = given; i-- > 0;) {
-    const UOp* extent = loops[i]->source(0);
-    launch.counters[loops[i]] = i == 0 ? number : dims_.Floormod(number, extent);
-    number = dims_.Floordiv(number, extent);
+    *loop = NewRange(dims_.Normalize(length), false);
+    launch.counters[cut.loop] = dims_.Add(first, *loop);
+    launch.inside[cut.loop] = *loop;
   }
   return launch;
 }

@@ -174,6 +174,10 @@ class Scheduler {
     absl::flat_hash_map<const UOp*, const UOp*> inside;  // what is left of a loop that was cut
   };
   int64_t MostPieces(const UOp* effect, const UOp* loop);
+  struct LoopCut;
+  std::vector<LoopCut> CutTiles(const std::vector<const UOp*>& loops, const UOp* sink,
+                                int64_t wanted);
+  std::vector<LoopCut> CutOuter(absl::Span<const UOp* const> loops, const UOp* effect, int64_t wanted);
   Launch PlanLaunch(const Kernel& kernel, const UOp* effect);
   absl::StatusOr<const UOp*> Canonicalise(const Kernel& kernel, const UOp* effect,
                                           const Launch& launch);
