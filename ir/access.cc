@@ -175,6 +175,14 @@ class BoundsProof {
       if (!has_lower) has_lower = IsLowered(position, fact, lane);
       if (!has_upper) has_upper = IsRaised(position, fact, lane, span);
     }
+    // Parts of the position may have bounds of their own: rows and columns of a padded picture.
+    if (!has_lower && facts_.size() > 1) {
+      has_lower = IsAtLeastZero(Narrowed(position, lane, -1), ranges_);
+    }
+    if (!has_upper && facts_.size() > 1) {
+      Affine last = Narrowed(position, lane, 1) + Affine::Constant(span - 1);
+      has_upper = IsAtMost(last + Affine::Constant(1) - size_, 0, ranges_);
+    }
     return has_lower && has_upper;
   }
 
@@ -187,6 +195,33 @@ class BoundsProof {
       return std::nullopt;
     }
     return difference.constant;
+  }
+
+  // At least (direction 1) or at most (-1) what `position` is where the facts hold: a multiple of
+  // what a fact bounds is replaced by that multiple of the bound.
+  Affine Narrowed(Affine position, int lane, int direction) {
+    for (const Fact& fact : facts_) {
+      Affine left = ranges_.AffineOfLane(fact.left, lane);
+      Affine right = ranges_.AffineOfLane(fact.right, lane);
+      Affine strict = Affine::Constant(fact.strict ? 1 : 0);
+      position = Replaced(std::move(position), left, right - strict, direction);
+      position = Replaced(std::move(position), right, left + strict, -direction);
+    }
+    return position;
+  }
+
+  // position - c value + c bound for the c of that sign that takes the first term of `value` out.
+  static Affine Replaced(Affine position, const Affine& value, const Affine& bound, int sign) {
+    if (value.terms.empty() || !value.exact || !bound.exact || !position.exact) return position;
+    const Term& first = value.terms[0];
+    for (const Term& term : position.terms) {
+      if (term.atoms != first.atoms || term.coefficient % first.coefficient != 0) continue;
+      int64_t factor = term.coefficient / first.coefficient;
+      if ((factor > 0) != (sign > 0)) continue;
+      Affine result = position - Affine::Constant(factor) * (value - bound);
+      return result.exact && IsSmall(result) ? result : position;
+    }
+    return position;
   }
 
   // left <= right, and position is right + d without wrapping: it is at least left + d.

@@ -3,107 +3,17 @@
 #include <algorithm>
 #include <optional>
 
-#include "ir/open_loops.h"
 #include "ir/passes/simplify.h"
 #include "ir/status_macros.h"
 #include "jit/choose_exchange.h"
 #include "jit/choose_streams.h"
-#include "jit/loop_strides.h"
+#include "jit/choose_tiles.h"
+#include "jit/loop_analysis.h"
 
 namespace svod {
 namespace {
 
 using Kind = LoopAction::Kind;
-
-// What one loop does to memory, by how far positions move with its counter.
-struct LoopUse {
-  const UOp* range = nullptr;
-  const UOp* end = nullptr;  // null: a reduction's
-  bool is_innermost = true;  // no END inside
-  int neighbours = 0;        // accesses of the next element
-  int strided = 0;           // accesses further away, or anywhere
-  int element_bytes = 1;     // largest of what it stores or folds
-};
-
-// A kernel's loops and how its accesses move with their counters.
-class LoopAnalysis {
- public:
-  LoopAnalysis(const UOp* sink, RangeAnalysis& ranges)
-      : ranges_(ranges), order_(Toposort(sink)), open_(order_) {
-    for (const UOp* node : order_) {
-      if (node->op() == Op::kRange) loops_.push_back({node});
-    }
-    for (const UOp* node : order_) {
-      if (node->op() == Op::kEnd) Find(node->source(0))->end = node;
-    }
-    for (LoopUse& loop : loops_) Describe(loop);
-  }
-
-  std::vector<LoopUse>& loops() { return loops_; }
-  const std::vector<const UOp*>& order() const { return order_; }
-
-  LoopUse* Find(const UOp* range) {
-    for (LoopUse& loop : loops_) {
-      if (loop.range == range) return &loop;
-    }
-    return nullptr;
-  }
-
-  // The longest step of a load with the counter of `range`, among loads that do not depend on
-  // `other` [bytes].
-  int64_t FarthestStride(const UOp* range, const UOp* other) {
-    int64_t farthest = 0;
-    for (const UOp* node : order_) {
-      if (node->op() != Op::kLoad || !DependsOn(node, range) || DependsOn(node, other)) continue;
-      const UOp* position = node->source(0)->source(1);
-      int64_t stride = 0;
-      if (position->dtype().is_vector() || !StrideOf(position, range, &stride)) continue;
-      farthest = std::max(farthest, stride * BaseBuffer(node->source(0))->dtype().size_bytes());
-    }
-    return farthest;
-  }
-
-  bool DependsOn(const UOp* node, const UOp* range) const { return open_.DependsOn(node, range); }
-
- private:
-  bool StrideOf(const UOp* position, const UOp* range, int64_t* stride) {
-    return svod::StrideOf(position, range, open_, ranges_, stride);
-  }
-
-  void Describe(LoopUse& loop) {
-    for (const UOp* node : order_) {
-      if (node->op() == Op::kEnd && node != loop.end && DependsOn(node, loop.range)) {
-        loop.is_innermost = false;
-      }
-      if (node->op() == Op::kReduce) {
-        absl::Span<const UOp* const> closed = node->sources().subspan(1);
-        if (std::find(closed.begin(), closed.end(), loop.range) != closed.end()) {
-          loop.element_bytes = std::max<int>(loop.element_bytes, node->dtype().size_bytes());
-        }
-      }
-      bool is_access = node->op() == Op::kLoad || node->op() == Op::kStore;
-      if (!is_access || !DependsOn(node->source(0), loop.range)) continue;
-      DType dtype = BaseBuffer(node->source(0))->dtype();
-      if (node->op() == Op::kStore) {
-        loop.element_bytes = std::max<int>(loop.element_bytes, dtype.size_bytes());
-      }
-      const UOp* position = node->source(0)->source(1);
-      int64_t stride = 0;
-      if (position->dtype().is_vector() || !StrideOf(position, loop.range, &stride)) {
-        ++loop.strided;
-      } else if (stride == 1) {
-        ++loop.neighbours;
-      } else if (stride != 0) {
-        ++loop.strided;
-      }
-    }
-  }
-
-  RangeAnalysis& ranges_;
-  std::vector<const UOp*> order_;
-  OpenLoops open_;
-  std::vector<LoopUse> loops_;
-};
 
 int64_t PowerOfTwoAtMost(int64_t number) {
   int64_t power = 1;
@@ -118,38 +28,29 @@ class Chooser {
 
   absl::StatusOr<const UOp*> Run() {
     while (std::optional<LoopAction> exchange = ChooseExchange(sink_, target_, pass_)) {
-      if (!Try(*exchange)) break;
+      if (!Apply(*exchange)) break;
     }
+    MergeLoops();
+    std::vector<LoopAction> unrolls;
+    sink_ = TileSums(sink_, target_, pass_, &applied_, &unrolls);
     LoopAnalysis analysis(sink_, pass_.ranges);
     // Choices are made on the kernel as it is; axes keep their numbers.
     for (const LoopUse& loop : analysis.loops()) {
       if (loop.end == nullptr) {
-        ConsiderGroup(analysis, loop);
+        ConsiderGroup(analysis, loop, unrolls);
       } else if (loop.is_innermost) {
         ConsiderUpcast(analysis, loop);
       }
     }
     // Vectors first: a loop whose iterations lie side by side has several stores.
-    auto rank = [](Kind kind) { return kind == Kind::kUnroll ? 1 : kind == Kind::kPack ? 2 : 0; };
-    std::stable_sort(
-        actions_.begin(), actions_.end(),
-        [&](const LoopAction& a, const LoopAction& b) { return rank(a.kind) < rank(b.kind); });
-    for (const LoopAction& action : actions_) Try(action);
-    for (const LoopAction& action : ChooseStreams(sink_, target_, pass_)) Try(action);
+    actions_.insert(actions_.end(), unrolls.begin(), unrolls.end());
+    for (const LoopAction& action : actions_) Apply(action);
+    for (const LoopAction& action : ChooseStreams(sink_, target_, pass_)) Apply(action);
     return WithOpts();
   }
 
  private:
-  bool Try(const LoopAction& action) {
-    absl::StatusOr<const UOp*> done = ApplyLoopAction(sink_, action, pass_);
-    if (!done.ok()) return false;
-    sink_ = *done;
-    applied_.push_back(ToString(action));
-    return true;
-  }
-
   int64_t MinExtent(const UOp* range) { return pass_.ranges.Of(range->source(0)).min; }
-  int64_t MaxExtent(const UOp* range) { return pass_.ranges.Of(range->source(0)).max; }
 
   // Lanes that fill `registers` vector registers with elements of that size.
   int64_t LanesOf(int element_bytes, int registers) {
@@ -162,7 +63,27 @@ class Chooser {
     return !(rounds && reduce->dtype().is_float());
   }
 
-  void ConsiderGroup(LoopAnalysis& analysis, const LoopUse& loop) {
+  // Loops that move through memory as one become one, from the inside out.
+  void MergeLoops() {
+    std::vector<int64_t> axes;
+    for (const UOp* node : Toposort(sink_)) {
+      bool is_nest =
+          node->op() == Op::kEnd && node->num_sources() == 2 && node->source(1)->op() == Op::kEnd;
+      if (is_nest) axes.push_back(node->source(0)->arg<AxisArgument>().axis);
+    }
+    for (int64_t axis : axes) Apply({Kind::kMerge, axis, 1});
+  }
+
+  bool Apply(const LoopAction& action) {
+    absl::StatusOr<const UOp*> done = ApplyLoopAction(sink_, action, pass_);
+    if (!done.ok()) return false;
+    sink_ = *done;
+    applied_.push_back(ToString(action));
+    return true;
+  }
+
+  void ConsiderGroup(LoopAnalysis& analysis, const LoopUse& loop,
+                     const std::vector<LoopAction>& unrolls) {
     if (loop.neighbours == 0 || loop.strided > 0) return;
     for (const UOp* node : analysis.order()) {
       if (node->op() != Op::kReduce) continue;
@@ -170,90 +91,30 @@ class Chooser {
       if (std::find(closed.begin(), closed.end(), loop.range) == closed.end()) continue;
       if (!IsExact(node) || node->dtype().is_vector()) return;
     }
-    int64_t lanes = std::min(LanesOf(loop.element_bytes, 4),
+    // Folds that will be side by side hide one another's latency.
+    int64_t copies = 1;
+    for (const LoopAction& unroll : unrolls) {
+      for (const UOp* node : analysis.order()) {
+        if (node->op() != Op::kReduce) continue;
+        absl::Span<const UOp* const> closed = node->sources().subspan(1);
+        bool is_it = std::find(closed.begin(), closed.end(), loop.range) != closed.end();
+        for (const LoopUse& outer : analysis.loops()) {
+          bool is_unrolled = outer.range->arg<AxisArgument>().axis == unroll.axis;
+          if (is_it && is_unrolled && analysis.DependsOn(node, outer.range)) copies = unroll.amount;
+        }
+      }
+    }
+    int64_t lanes = std::min(LanesOf(loop.element_bytes, copies > 1 ? 1 : 4),
                              PowerOfTwoAtMost(std::max<int64_t>(MinExtent(loop.range), 1)));
     if (!IsConst(loop.range->source(0))) lanes = LanesOf(loop.element_bytes, 1);
     if (lanes < 4) return;
     actions_.push_back({Kind::kGroup, loop.range->arg<AxisArgument>().axis, lanes});
   }
 
-  // Sums inside the loop whose products it shares with the loops around.
-  std::vector<const UOp*> SumsIn(LoopAnalysis& analysis, const LoopUse& loop) {
-    std::vector<const UOp*> sums;
-    for (const UOp* node : analysis.order()) {
-      if (node->op() == Op::kReduce && analysis.DependsOn(node, loop.range)) sums.push_back(node);
-    }
-    return sums;
-  }
-
   void ConsiderUpcast(LoopAnalysis& analysis, const LoopUse& loop) {
-    if (loop.neighbours == 0 || loop.strided > loop.neighbours) return;
-    std::vector<const UOp*> sums = SumsIn(analysis, loop);
-    bool has_sums = !sums.empty();
-    bool is_long = MinExtent(loop.range) >= 8 * LanesOf(loop.element_bytes, 1);
-    int64_t lanes = LanesOf(loop.element_bytes, has_sums || is_long ? 2 : 1);
-    int64_t fits = PowerOfTwoAtMost(std::max<int64_t>(MinExtent(loop.range), 1));
-    if (IsConst(loop.range->source(0))) {
-      lanes = std::min(lanes, fits);
-    } else if (fits < lanes) {
-      lanes = LanesOf(loop.element_bytes, 1);  // masked
-    }
-    if (lanes < 2 || MaxExtent(loop.range) < 2) return;
-    if (has_sums) ConsiderTile(analysis, loop, sums, lanes);
+    int64_t lanes = ChooseLanes(analysis, loop, target_, pass_.ranges);
+    if (lanes < 2) return;
     actions_.push_back({Kind::kUpcast, loop.range->arg<AxisArgument>().axis, lanes});
-  }
-
-  // The innermost loop around `loop` that some operand of the sums does not depend on: its
-  // iterations side by side load that operand once.
-  void ConsiderTile(LoopAnalysis& analysis, const LoopUse& loop,
-                    const std::vector<const UOp*>& sums, int64_t lanes) {
-    const LoopUse* rows = nullptr;
-    for (const LoopUse& outer : analysis.loops()) {
-      if (outer.end == nullptr || outer.range == loop.range) continue;
-      bool shares = false, all_depend = true;
-      for (const UOp* sum : sums) {
-        all_depend = all_depend && analysis.DependsOn(sum, outer.range);
-        for (const UOp* factor : sum->source(0)->sources()) {
-          shares = shares || (analysis.DependsOn(factor, loop.range) &&
-                              !analysis.DependsOn(factor, outer.range));
-        }
-      }
-      if (shares && all_depend) rows = &outer;
-    }
-    if (rows == nullptr) return;
-    int64_t bytes = lanes * loop.element_bytes;
-    int64_t registers = std::max<int64_t>(1, bytes / target_.vector_bytes);
-    // Accumulators, one row of the shared operand and one of the other stay in registers.
-    int64_t most = (target_.vector_registers - 2 - registers) /
-                   (registers * static_cast<int64_t>(sums.size()));
-    most = std::min<int64_t>(most, MinExtent(rows->range));
-    if (most < 2) return;
-    // The tile that computes the fewest rows twice at the end, if it still has sums enough to hide
-    // the latency of a multiply-add; of equal ones the largest.
-    constexpr int64_t kMinSums = 8;
-    int64_t extent = MaxExtent(rows->range), best = most;
-    auto computed = [&](int64_t tile) { return (extent + tile - 1) / tile * tile; };
-    for (int64_t tile = most; tile >= 2 && tile * registers >= kMinSums; --tile) {
-      if (computed(tile) < computed(best)) best = tile;
-    }
-    most = best;
-    actions_.push_back({Kind::kUnroll, rows->range->arg<AxisArgument>().axis, most});
-    // Rows of the shared operand that lie far apart share cache sets and pages: worth copying when
-    // several tiles use the copy.
-    if (MinExtent(rows->range) >= 2 * most && ReadsFarApart(analysis, sums, *rows)) {
-      actions_.push_back({Kind::kPack, rows->range->arg<AxisArgument>().axis, 1});
-    }
-  }
-
-  bool ReadsFarApart(LoopAnalysis& analysis, const std::vector<const UOp*>& sums,
-                     const LoopUse& rows) {
-    constexpr int64_t kFarBytes = 1024;
-    for (const UOp* sum : sums) {
-      for (const UOp* range : sum->sources().subspan(1)) {
-        if (analysis.FarthestStride(range, rows.range) >= kFarBytes) return true;
-      }
-    }
-    return false;
   }
 
   absl::StatusOr<const UOp*> WithOpts() {

@@ -69,18 +69,26 @@ std::vector<LoopRole> RolesIn(const UOp* sink, const std::vector<const UOp*>& lo
   return roles;
 }
 
+// The most chunks of equal size that waste little when each, of so many times `inner` columns, is
+// computed in tiles; 1 if there are none.
+int64_t EvenChunks(int64_t extent, int64_t most, int64_t inner, int64_t tile) {
+  constexpr double kMostWaste = 0.08;
+  for (int64_t chunks = std::min(most, extent); chunks > 1; --chunks) {
+    if (extent % chunks != 0) continue;
+    int64_t size = extent / chunks * inner;
+    int64_t waste = (size + tile - 1) / tile * tile - size;
+    if (static_cast<double>(waste) <= kMostWaste * static_cast<double>(size)) return chunks;
+  }
+  return 1;
+}
+
 // Chunks of a loop, at most `most`, whose sizes are at least `smallest` and waste little of tiles
 // of `tile`: the most chunks of equal size that do, else chunks of whole tiles and a smaller one.
 std::pair<int64_t, int64_t> ChunksOf(int64_t extent, int64_t most, int64_t smallest, int64_t tile) {
-  constexpr double kMostWaste = 0.08;
   auto rounded = [&](int64_t size) { return (size + tile - 1) / tile * tile; };
-  for (int64_t chunks = std::min(most, extent / std::max<int64_t>(smallest, 1)); chunks > 1;
-       --chunks) {
-    if (extent % chunks != 0) continue;
-    int64_t size = extent / chunks;
-    bool is_good = static_cast<double>(rounded(size) - size) <= kMostWaste * static_cast<double>(size);
-    if (is_good && chunks * 2 > std::min(most, extent / smallest)) return {chunks, size};
-  }
+  most = std::min(most, extent / std::max<int64_t>(smallest, 1));
+  int64_t even = EvenChunks(extent, most, 1, tile);
+  if (even * 2 > most) return {even, extent / even};
   for (int64_t size = rounded(std::max(smallest, (extent + most - 1) / most)); size < extent;
        size += tile) {
     int64_t last = extent % size;
@@ -120,8 +128,10 @@ std::vector<Scheduler::LoopCut> Scheduler::CutTiles(const std::vector<const UOp*
         cut(loops[i], left, kTile, kTile);
       } else if (role == LoopRole::kColumn) {
         int64_t extent = ConstInt(loops[i]->source(0));
-        cut(loops[i], columns / (2 * kTile), 1, 1);
-        columns /= std::max<int64_t>(extent, 1);
+        int64_t most = std::min(left, columns / (2 * kTile));
+        columns /= extent;
+        int64_t even = EvenChunks(extent, most, columns, kTile);
+        cut(loops[i], even * 2 > most ? even : most, 1, 1);
       } else {
         cut(loops[i], left, kFewestRows, kFewRows);
       }

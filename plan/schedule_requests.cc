@@ -157,7 +157,48 @@ bool Scheduler::GroupsLanes(const UOp* reduce) {
   }
   int64_t longest = dims_.RangeOf((*shape)[last - 1]).max;
   if (longest < kMinGroup) return false;
-  return !IsContraction(reduce) || IsMatrixVector(reduce);
+  if (!IsContraction(reduce)) return true;
+  return IsMatrixVector(reduce) && FoldsNeighbours(reduce, last - 1);
+}
+
+// Whether both operands of a sum of products have what is folded along `axis` side by side in
+// memory; else its results are computed side by side, each folded in order.
+bool Scheduler::FoldsNeighbours(const UOp* reduce, size_t axis) {
+  const UOp* product = reduce->source(0);
+  absl::StatusOr<ShapeSpan> shape = shapes_.Of(product);
+  if (!shape.ok()) return false;
+  Shape counters;
+  for (const UOp* extent : *shape) counters.push_back(NewRange(extent, false));
+  Shape index = counters;
+  auto through = [&](const UOp*& node) {
+    while (IsMovement(node->op()) || node->op() == Op::kCast) {
+      if (node->op() != Op::kCast) {
+        absl::StatusOr<Position> at = map_.Through(node, index);
+        if (!at.ok()) return false;
+        index = at->index;
+      }
+      node = node->source(0);
+    }
+    return true;
+  };
+  if (!through(product) || product->op() != Op::kMul) return false;
+  const Shape of_product = index;
+  for (const UOp* operand : product->sources()) {
+    absl::StatusOr<ShapeSpan> from = shapes_.Of(operand);
+    if (!from.ok()) return false;
+    index = map_.Broadcast(of_product, *from);
+    if (!through(operand)) return false;
+    from = shapes_.Of(operand);
+    if (!from.ok()) return false;
+    Affine position = RangeAnalysis().AffineOf(map_.Linear(index, *from));
+    for (const Term& term : position.terms) {
+      bool is_counter = term.atoms.size() == 1 && term.atoms[0].node == counters[axis];
+      bool names = std::any_of(term.atoms.begin(), term.atoms.end(),
+                               [&](const Atom& atom) { return atom.node == counters[axis]; });
+      if (names && !(is_counter && term.coefficient == 1)) return false;
+    }
+  }
+  return true;
 }
 
 // A contraction in which one operand has an element for each product: every element is read once.

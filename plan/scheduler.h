@@ -135,6 +135,7 @@ class Scheduler {
   static bool FoldsProducts(const UOp* reduce);
   bool GroupsLanes(const UOp* reduce);
   bool IsMatrixVector(const UOp* reduce);
+  bool FoldsNeighbours(const UOp* reduce, size_t axis);
   absl::Status Expand(int request);
   absl::Status ExpandReduce(int request);
   absl::Status ExpandGather(int request);
@@ -177,7 +178,8 @@ class Scheduler {
   struct LoopCut;
   std::vector<LoopCut> CutTiles(const std::vector<const UOp*>& loops, const UOp* sink,
                                 int64_t wanted);
-  std::vector<LoopCut> CutOuter(absl::Span<const UOp* const> loops, const UOp* effect, int64_t wanted);
+  std::vector<LoopCut> CutOuter(absl::Span<const UOp* const> loops, const UOp* effect,
+                                int64_t wanted);
   Launch PlanLaunch(const Kernel& kernel, const UOp* effect);
   absl::StatusOr<const UOp*> Canonicalise(const Kernel& kernel, const UOp* effect,
                                           const Launch& launch);

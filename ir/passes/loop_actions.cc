@@ -11,7 +11,9 @@
 #include "ir/evaluate.h"
 #include "ir/passes/exchange_loops.h"
 #include "ir/passes/lane_rewriter.h"
+#include "ir/passes/loop_memory.h"
 #include "ir/passes/pack_panel.h"
+#include "ir/passes/rearrange_loops.h"
 #include "ir/passes/stream_stores.h"
 #include "ir/status_macros.h"
 #include "ir/verify.h"
@@ -22,10 +24,13 @@ namespace {
 using Kind = LoopAction::Kind;
 using Replaced = absl::flat_hash_map<const UOp*, const UOp*>;
 
-constexpr const char* kNames[] = {"upcast", "unroll", "group", "pack", "exchange", "stream"};
-constexpr int64_t kMaxUnroll = 64;
+constexpr const char* kNames[] = {"upcast", "unroll", "group",    "split", "swap",
+                                  "merge",  "pack",   "exchange", "stream"};
+constexpr int64_t kMaxUnroll = 64, kMaxPackedColumns = 8, kMaxSplit = int64_t{1} << 20;
 
-bool HasNoAmount(Kind kind) { return kind == Kind::kPack || kind == Kind::kStream; }
+bool HasNoAmount(Kind kind) {
+  return kind == Kind::kSwap || kind == Kind::kMerge || kind == Kind::kStream;
+}
 bool IsPowerOfTwo(int64_t number) { return number > 0 && (number & (number - 1)) == 0; }
 
 // The loops of a kernel, and one action on one of them.
@@ -69,6 +74,7 @@ class Actor {
       for (const UOp* source : node->sources()) {
         if (!depends_.contains(source)) continue;
         depends_.insert(node);
+        if (node->op() == Op::kEnd) inside_.insert(node->source(0));
         if (node->op() == Op::kRange) return Illegal("a loop inside it depends on its counter");
         break;
       }
@@ -82,66 +88,48 @@ class Actor {
     return absl::OkStatus();
   }
 
-  // Whether the loop and those inside it never reach a position twice: strides are mixed radices.
-  bool IsInjective(const UOp* store) {
-    const UOp* position = store->source(0)->source(1);
-    if (position->dtype().is_vector()) return false;
-    Affine affine = pass_.ranges.AffineOf(position);
-    if (!affine.exact) return false;
-    std::vector<std::pair<__int128, __int128>> terms;  // stride, extent - 1
-    bool moves = false;
-    for (const Term& term : affine.terms) {
-      bool varies = false;
-      for (const Atom& atom : term.atoms) {
-        varies = varies || depends_.contains(atom.node) || IsInside(atom.node);
-      }
-      if (!varies) continue;
-      const UOp* counter = term.atoms[0].node;
-      if (term.atoms.size() > 1 || counter->op() != Op::kRange) return false;
-      moves = moves || counter == loop_;
-      __int128 stride = term.coefficient;
-      int64_t extent = pass_.ranges.Of(counter->source(0)).max;
-      terms.push_back({stride < 0 ? -stride : stride, std::max<int64_t>(extent - 1, 0)});
+  // Scratch memory that every iteration fills before it reads it, so that each of several can have
+  // its own. What is done to it belongs to the iteration.
+  void FindPrivate() {
+    for (const UOp* node : order_) {
+      if (node->op() == Op::kLocal) private_.insert(node);
     }
-    std::sort(terms.begin(), terms.end());
-    __int128 reach = ConsecutiveElements(store) - 1;
-    for (const auto& [stride, steps] : terms) {
-      if (stride <= reach) return false;
-      __int128 span = 0;
-      if (__builtin_mul_overflow(stride, steps, &span)) return false;
-      reach += span;
+    for (const UOp* node : order_) {
+      bool is_access = node->op() == Op::kLoad || node->op() == Op::kStore;
+      if (!is_access || !private_.contains(BaseBuffer(node->source(0)))) continue;
+      const UOp* fill = nullptr;
+      bool is_own = depends_.contains(node) &&
+                    (node->op() == Op::kStore ||
+                     (LoadsFilledScratch(node, pass_.ranges, &fill) && depends_.contains(fill)));
+      if (!is_own) private_.erase(BaseBuffer(node->source(0)));
     }
-    return moves;
-  }
-
-  // Whether a node takes several values in one iteration of the loop.
-  bool IsInside(const UOp* node) {
-    if (node->op() == Op::kRange) return inside_.contains(node);
-    for (const UOp* part : Toposort(node)) {
-      if (inside_.contains(part)) return true;
+    for (const UOp* node : order_) {
+      bool is_address = node->op() == Op::kIndex || node->op() == Op::kAfter;
+      if (is_address && private_.contains(BaseBuffer(node))) depends_.insert(node);
     }
-    return false;
   }
 
   // Iterations that run side by side may not pass values to one another through memory.
   absl::Status CheckMemory() {
     absl::flat_hash_map<const UOp*, const UOp*> stored_at;
+    if (action_.kind == Kind::kUnroll) FindPrivate();
     for (const UOp* node : order_) {
-      if (node->op() == Op::kAfter && depends_.contains(node)) {
+      bool has_order = node->op() == Op::kAfter && depends_.contains(node);
+      if (has_order && !private_.contains(BaseBuffer(node))) {
         return Illegal("accesses of memory have an order inside it");
       }
     }
     for (const UOp* node : order_) {
       if (node->op() != Op::kStore) continue;
       const UOp* buffer = BaseBuffer(node->source(0));
-      if (!depends_.contains(node)) {
+      if (!depends_.contains(node) || private_.contains(buffer)) {
         continue;
       }
       const UOp* position = node->source(0)->source(1);
       if (!depends_.contains(position)) {
         return Illegal("a store goes to one place in every iteration");
       }
-      if (!IsInjective(node)) {
+      if (!StoresApart(node, loop_, inside_, pass_.ranges)) {
         return Illegal("iterations may store to the same place");
       }
       auto [it, is_new] = stored_at.try_emplace(buffer, position);
@@ -238,6 +226,11 @@ class Actor {
     size_t copies = static_cast<size_t>(action_.amount);
     std::vector<Replaced> of(copies);
     Replaced shared;  // what is the same in all copies
+    int64_t next_scratch = 0;
+    for (const UOp* node : order_) {
+      const auto* scratch = std::get_if<ScratchArgument>(&node->argument());
+      if (scratch != nullptr) next_scratch = std::max(next_scratch, scratch->id + 1);
+    }
     auto find = [&](const UOp* node, size_t copy) {
       auto own = of[copy].find(node);
       if (own != of[copy].end()) return own->second;
@@ -264,10 +257,24 @@ class Actor {
         SVOD_ASSIGN_OR_RETURN(shared[node], context_.Make(Op::kEnd, sources));
         continue;
       }
+      if (private_.contains(node)) {
+        of[0][node] = node;
+        ScratchArgument scratch = node->arg<ScratchArgument>();
+        for (size_t copy = 1; copy < copies; ++copy) {
+          scratch.id = next_scratch++;
+          SVOD_ASSIGN_OR_RETURN(of[copy][node],
+                                context_.Make(node->op(), node->dtype(), {}, scratch));
+        }
+        continue;
+      }
       bool varies = depends_.contains(node);
       for (size_t copy = 0; copy < (varies ? copies : 1); ++copy) {
         std::vector<const UOp*> sources;
-        for (const UOp* source : node->sources()) sources.push_back(find(source, copy));
+        for (const UOp* source : node->sources()) {
+          // The order of accesses names loops, not what their counters became.
+          bool is_loop = source == loop_ && node->op() == Op::kAfter;
+          sources.push_back(is_loop ? outer_ : find(source, copy));
+        }
         if (!varies && sources == node->sources()) continue;
         SVOD_ASSIGN_OR_RETURN(const UOp* made,
                               context_.Make(node->op(), node->dtype(), sources, node->argument()));
@@ -394,6 +401,7 @@ class Actor {
   std::vector<const UOp*> reduces_;
   absl::flat_hash_set<const UOp*> depends_;  // on the loop's counter, inside the loop
   absl::flat_hash_set<const UOp*> inside_;   // loops inside it
+  absl::flat_hash_set<const UOp*> private_;  // scratch memory of one iteration
   bool updates_ = false;                     // a buffer is loaded and stored in the loop
   bool is_masked_ = false;
   const UOp* outer_ = nullptr;
@@ -416,7 +424,8 @@ absl::StatusOr<LoopAction> ParseLoopAction(absl::string_view text) {
     return absl::InvalidArgumentError(
         absl::StrCat("action, got '", text,
                      "', expected one such as 'upcast(0, 16)', "
-                     "'unroll(1, 4)', 'group(2, 64)', 'pack(1)' or 'stream(0)'"));
+                     "'unroll(1, 4)', 'group(2, 64)', 'split(0, 32)', "
+                     "'swap(0)', 'merge(0)', 'pack(1, 1)' or 'stream(0)'"));
   };
   for (size_t i = 0; i < std::size(kNames); ++i) {
     Kind kind = static_cast<Kind>(i);
@@ -435,16 +444,18 @@ absl::StatusOr<LoopAction> ParseLoopAction(absl::string_view text) {
         !absl::SimpleAtoi(parts.second, &action.amount)) {
       return bad();
     }
-    bool is_any = kind == Kind::kUnroll || kind == Kind::kExchange;
-    int64_t least = kind == Kind::kExchange ? 1 : 2;
-    bool fits = action.amount >= least &&
-                (is_any ? action.amount <= kMaxUnroll
-                        : action.amount <= kMaxLanes && IsPowerOfTwo(action.amount));
+    bool is_vector = kind == Kind::kUpcast || kind == Kind::kGroup;
+    int64_t least = kind == Kind::kPack || kind == Kind::kExchange ? 1 : 2;
+    int64_t most = is_vector              ? kMaxLanes
+                   : kind == Kind::kSplit ? kMaxSplit
+                   : kind == Kind::kPack  ? kMaxPackedColumns
+                                          : kMaxUnroll;
+    bool fits = action.amount >= least && action.amount <= most &&
+                (!is_vector || IsPowerOfTwo(action.amount));
     if (action.axis < 0 || !fits) {
       return absl::InvalidArgumentError(
           absl::StrCat("action '", text, "': amount, got ", action.amount, ", expected ",
-                       is_any ? absl::StrCat(least, " to ", kMaxUnroll)
-                              : absl::StrCat("a power of two, 2 to ", kMaxLanes)));
+                       is_vector ? "a power of two, " : "", least, " to ", most));
     }
     return action;
   }
@@ -453,18 +464,28 @@ absl::StatusOr<LoopAction> ParseLoopAction(absl::string_view text) {
 
 absl::StatusOr<const UOp*> ApplyLoopAction(const UOp* sink, const LoopAction& action,
                                            PassContext& context) {
-  absl::StatusOr<const UOp*> done;
-  if (action.kind == Kind::kPack) {
-    done = PackPanel(sink, action.axis, context);
-  } else if (action.kind == Kind::kExchange) {
-    done = ExchangeLoops(sink, action.axis, action.amount, context);
-  } else if (action.kind == Kind::kStream) {
-    done = StreamStores(sink, action.axis, context);
-  } else {
-    done = Actor(sink, action, context).Run();
-  }
-  SVOD_RETURN_IF_ERROR(done.status());
-  const UOp* result = *done;
+  auto apply = [&]() -> absl::StatusOr<const UOp*> {
+    switch (action.kind) {
+      case Kind::kSplit:
+        return SplitLoop(sink, action.axis, action.amount, context);
+      case Kind::kSwap:
+        return SwapLoops(sink, action.axis, context);
+      case Kind::kMerge:
+        return MergeLoops(sink, action.axis, context);
+      case Kind::kPack:
+        return PackPanel(sink, action.axis, action.amount, context);
+      case Kind::kExchange:
+        return ExchangeLoops(sink, action.axis, action.amount, context);
+      case Kind::kStream:
+        return StreamStores(sink, action.axis, context);
+      case Kind::kUpcast:
+      case Kind::kUnroll:
+      case Kind::kGroup:
+        break;
+    }
+    return Actor(sink, action, context).Run();
+  };
+  SVOD_ASSIGN_OR_RETURN(const UOp* result, apply());
   // Loops that would have to interleave, and accesses whose order is lost, show here.
   Function function;
   function.root = result;

@@ -1,4 +1,4 @@
-// PackPanel: the loop action that copies what iterations share into scratch memory, in order.
+// PackPanel: the loop action that computes what iterations share once, in order, in scratch memory.
 // Included by loop_actions.cc only.
 #ifndef SVOD_IR_PASSES_PACK_PANEL_H_
 #define SVOD_IR_PASSES_PACK_PANEL_H_
@@ -8,16 +8,23 @@
 
 namespace svod {
 
-// Loop `axis`, i, has just one loop inside it, j:
-//   for i { for j { sums over k of ... b[k, j] ... } }
+// Operands of sums inside loop `axis`, i, that do not depend on its counter are the same in every
+// iteration:
+//   for i { for j { sum over k of a[i, k] * where(in(j + k), b[j + k], 0) } }
 // becomes
-//   for j { for k { panel[k] = b[k, j] }  for i { sums over k of ... panel[k] ... } }
-// for each vector load of a parameter in a REDUCE that does not depend on i. The panel is a LOCAL
-// of vectors' elements. No value changes. Errors: InvalidArgument, saying why, when loops do not
-// nest so, nothing is shared, or the panel would take more than kMaxPanelBytes. Source: packing in
-// GotoBLAS (Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication", 2008).
-inline constexpr int64_t kMaxPanelBytes = int64_t{1} << 18;
-absl::StatusOr<const UOp*> PackPanel(const UOp* sink, int64_t axis, PassContext& context);
+//   for k { for j { panel[k, j] = where(in(j + k), b[j + k], 0) } }
+//   for i { for j { sum over k of a[i, k] * panel[k, j] } }
+// A panel is a LOCAL that holds what an operand is at each counter of the loops inside i that it
+// depends on: dimensions of the loops j but the innermost `num_columns`, then of the sums'
+// counters, then of those `num_columns`. It is filled in the innermost loop around i that the
+// operand depends on, by loops whose axes are the next free ones in the order of the dimensions. No
+// value changes. Errors: InvalidArgument, saying why, when there is no such loop, nothing is
+// shared, or panels would take more than kMaxPanelBytes. Source: packing in GotoBLAS (Goto and van
+// de Geijn, "Anatomy of High-Performance Matrix Multiplication", 2008), here of any expression, so
+// of a convolution's windows as well.
+inline constexpr int64_t kMaxPanelBytes = int64_t{1} << 19;
+absl::StatusOr<const UOp*> PackPanel(const UOp* sink, int64_t axis, int64_t num_columns,
+                                     PassContext& context);
 
 }  // namespace svod
 

@@ -20,8 +20,8 @@ using ::testing::Not;
 using Kind = LoopAction::Kind;
 
 TEST(LoopAction, TextComesBack) {
-  for (const char* text : {"upcast(0, 16)", "unroll(3, 5)", "group(12, 64)", "pack(2)", "stream(1)",
-                           "exchange(4, 1)"}) {
+  for (const char* text : {"upcast(0, 16)", "unroll(3, 5)", "group(12, 64)", "split(1, 48)",
+                           "swap(0)", "merge(4)", "pack(2, 1)", "stream(1)", "exchange(4, 1)"}) {
     auto action = ParseLoopAction(text);
     ASSERT_TRUE(action.ok()) << action.status();
     EXPECT_EQ(ToString(*action), text);
@@ -29,12 +29,14 @@ TEST(LoopAction, TextComesBack) {
 }
 
 TEST(LoopAction, BadTextSaysWhatWasExpected) {
-  for (const char* text :
-       {"", "upcast", "upcast(0)", "upcast(0, 16", "turn(0, 2)", "unroll(a, 2)"}) {
+  for (const char* text : {"", "upcast", "upcast(0)", "upcast(0, 16", "turn(0, 2)", "unroll(a, 2)",
+                           "swap(0, 1)", "merge(-1)", "pack(0)"}) {
     EXPECT_THAT(ParseLoopAction(text).status().message(), HasSubstr("expected one such as"));
   }
   EXPECT_THAT(ParseLoopAction("upcast(0, 12)").status().message(), HasSubstr("a power of two"));
   EXPECT_THAT(ParseLoopAction("unroll(0, 1)").status().message(), HasSubstr("2 to 64"));
+  EXPECT_THAT(ParseLoopAction("pack(0, 9)").status().message(), HasSubstr("1 to 8"));
+  EXPECT_THAT(ParseLoopAction("split(0, 1)").status().message(), HasSubstr("2 to 1048576"));
 }
 
 absl::StatusOr<Module> Parse(absl::string_view text) {
@@ -200,6 +202,47 @@ TEST(LoopAction, ExchangeKeepsTheOrderOfEverySum) {
   }
 }
 
+// Stores of different iterations of the outer loop meet: the inner loop's order matters.
+constexpr const char* kDiagonals = R"(
+kernel @diagonals(%y: out f32[20], %x: f32[8, 8]) {
+  %i = range 8 loop
+    %j = range 8 loop
+    %v = load %x[%i, %j]
+    %p = add %i, %j
+    store %y[%p], %v
+    end %j
+  end %i
+})";
+
+TEST(LoopAction, LoopsWhoseStoresMeetStay) {
+  EXPECT_THAT(Apply(kDiagonals, "unroll(0, 2)").status().message(), HasSubstr("the same place"));
+  EXPECT_THAT(Apply(kDiagonals, "upcast(0, 4)").status().message(), HasSubstr("the same place"));
+  EXPECT_THAT(Apply(kDiagonals, "swap(0)").status().message(), HasSubstr("the same place"));
+  EXPECT_THAT(Apply(kDiagonals, "merge(0)").status().message(), HasSubstr("moves otherwise"));
+}
+
+// A row is kept in scratch memory: side by side, each iteration has a row of its own.
+TEST(LoopAction, UnrolledIterationsHaveTheirOwnScratchMemory) {
+  auto text = Apply(R"(
+kernel @twice(%y: out f32[6, 4], %x: f32[6, 4]) {
+  %t = local f32[4]
+  %i = range 6 loop
+    %j = range 4 loop
+      %v = load %x[%i, %j]
+      store %t[%j], %v
+    end %j
+    %k = range 4 loop
+      %w = load %t[%k]
+      %d = add %w, %w
+      store %y[%i, %k], %d
+    end %k
+  end %i
+})",
+                    "unroll(0, 3)");
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_THAT(*text, HasSubstr("%2 = local f32[4]"));
+}
+
 bool FoldsExactly(const UOp* sink, int64_t axis) {
   for (const UOp* node : Toposort(sink)) {
     if (node->op() != Op::kReduce) continue;
@@ -233,8 +276,11 @@ TEST(LoopAction, LegalActionsChangeNoBit) {
       for (LoopAction action :
            {LoopAction{Kind::kUpcast, axis, 4}, LoopAction{Kind::kUpcast, axis, 2},
             LoopAction{Kind::kUnroll, axis, 3}, LoopAction{Kind::kUnroll, axis, 2},
-            LoopAction{Kind::kGroup, axis, 4}, LoopAction{Kind::kExchange, axis, 1},
-            LoopAction{Kind::kExchange, axis, 2}, LoopAction{Kind::kStream, axis, 1}}) {
+            LoopAction{Kind::kExchange, axis, 1}, LoopAction{Kind::kExchange, axis, 2},
+            LoopAction{Kind::kStream, axis, 1}, LoopAction{Kind::kGroup, axis, 4},
+            LoopAction{Kind::kSplit, axis, 3}, LoopAction{Kind::kSplit, axis, 2},
+            LoopAction{Kind::kSwap, axis, 1}, LoopAction{Kind::kMerge, axis, 1},
+            LoopAction{Kind::kPack, axis, 1}}) {
         auto result = ApplyLoopAction(kernel->sink, action, pass);
         if (!result.ok()) continue;
         if (action.kind == Kind::kGroup && !FoldsExactly(kernel->sink, axis)) continue;
@@ -251,8 +297,51 @@ TEST(LoopAction, LegalActionsChangeNoBit) {
       }
     }
   }
-  for (Kind kind : {Kind::kUpcast, Kind::kUnroll, Kind::kGroup, Kind::kExchange, Kind::kStream}) {
+  for (Kind kind :
+       {Kind::kUpcast, Kind::kUnroll, Kind::kGroup, Kind::kSplit, Kind::kExchange, Kind::kStream}) {
     EXPECT_GT(done[kind], kind == Kind::kExchange ? 1 : 5) << static_cast<int>(kind);
+  }
+}
+
+// The way of a large product: columns in pieces, a panel for each, vectors and tiles on it.
+TEST(LoopAction, SequencesChangeNoBit) {
+  auto module = Parse(R"(
+kernel @mm(%y: out f32[6, 20], %a: f32[6, 5], %b: f32[20, 5]) {
+  %i = range 6 loop
+    %j = range 20 loop
+      %k = range 5 reduce
+      %v = load %a[%i, %k]
+      %w = load %b[%j, %k]
+      %p = mul %v, %w
+      %s = reduce_add %p, %k
+      store %y[%i, %j], %s
+    end %j
+  end %i
+})");
+  ASSERT_TRUE(module.ok()) << module.status();
+  const UOp* sink = module->functions[0].root;
+  auto results = [&](const UOp* root) {
+    std::vector<std::vector<float>> buffers = {std::vector<float>(120), std::vector<float>(30),
+                                               std::vector<float>(100)};
+    std::vector<absl::Span<std::byte>> spans;
+    for (std::vector<float>& buffer : buffers) {
+      for (size_t i = 0; i < buffer.size(); ++i) buffer[i] = 1.0f / static_cast<float>(i + 1);
+      spans.push_back({reinterpret_cast<std::byte*>(buffer.data()), buffer.size() * sizeof(float)});
+    }
+    absl::Status status = Evaluate(root, spans);
+    EXPECT_TRUE(status.ok()) << status;
+    return buffers[0];
+  };
+  const std::vector<float> expected = results(sink);
+  PassContext pass(*module->context);
+  for (const char* text : {"split(1, 12)", "swap(0)", "split(3, 4)", "pack(0, 1)", "upcast(4, 4)",
+                           "upcast(7, 4)", "unroll(0, 4)"}) {
+    auto action = ParseLoopAction(text);
+    ASSERT_TRUE(action.ok()) << action.status();
+    auto result = ApplyLoopAction(sink, *action, pass);
+    ASSERT_TRUE(result.ok()) << result.status() << "\n" << PrintCanonical(sink).value_or("");
+    sink = *result;
+    EXPECT_EQ(results(sink), expected) << text << "\n" << PrintCanonical(sink).value_or("");
   }
 }
 

@@ -96,7 +96,7 @@ TEST(ChooseActions, MatmulsBecomeRegisterTiles) {
 
 TEST(ChooseActions, RowsFarApartArePacked) {
   Chosen chosen = Choose(Matmul(40, 272, 9), "znver4");
-  EXPECT_THAT(chosen.text, AllOf(HasSubstr("pack(0)"), HasSubstr("local f32")));
+  EXPECT_THAT(chosen.text, AllOf(HasSubstr("pack(0, 1)"), HasSubstr("local f32")));
   EXPECT_EQ(Results(chosen.after, {40 * 272, 40 * 9, 9 * 272}),
             Results(chosen.before, {40 * 272, 40 * 9, 9 * 272}))
       << chosen.text;
@@ -136,6 +136,80 @@ TEST(ChooseActions, ResultsBeyondTheLastCacheGoPastIt) {
       "kernel @relu(%y: inout f32[", 2 * many, "]) opts=[auto] {\n  %i = range ", 2 * many,
       " loop\n  %v = load %y[%i]\n  %r = max %v, 0.0\n  store %y[%i], %r\n  end %i\n}\n");
   EXPECT_THAT(Choose(in_place, "znver4").text, Not(HasSubstr("stream")));
+}
+
+// 3 x 3 windows of a picture with a border of zeros: rows and columns are merged in the panel.
+TEST(ChooseActions, WindowsArePackedWithTheirBorder) {
+  Chosen chosen = Choose(R"(
+kernel @conv(%y: out f32[12, 6, 20], %x: f32[2, 6, 20], %w: f32[12, 2, 3, 3]) opts=[auto, mulacc] {
+  %o = range 12 loop
+  %r = range 6 loop
+  %q = range 20 loop
+  %c = range 2 reduce
+  %u = range 3 reduce
+  %v = range 3 reduce
+  %r1 = add %r, %u
+  %q1 = add %q, %v
+  %r_low = cmplt 0, %r1
+  %r_high = cmplt %r1, 7
+  %q_low = cmplt 0, %q1
+  %q_high = cmplt %q1, 21
+  %r_in = and %r_low, %r_high
+  %q_in = and %q_low, %q_high
+  %in = and %r_in, %q_in
+  %r0 = add %r1, -1
+  %q0 = add %q1, -1
+  %z = load %x[%c, %r0, %q0], gate=%in
+  %k = load %w[%o, %c, %u, %v]
+  %p = mul %k, %z
+  %s = reduce_add %p, %c, %u, %v
+  store %y[%o, %r, %q], %s
+  end %q
+  end %r
+  end %o
+}
+)",
+                         "znver4");
+  EXPECT_THAT(chosen.text, AllOf(HasSubstr("pack(0, 2), merge(1)"), HasSubstr("unroll(0, ")));
+  EXPECT_EQ(Results(chosen.after, {12 * 6 * 20, 2 * 6 * 20, 12 * 2 * 9}),
+            Results(chosen.before, {12 * 6 * 20, 2 * 6 * 20, 12 * 2 * 9}))
+      << chosen.text;
+}
+
+// Rows of scores are kept, exponentiated and used: several at a time, on transposed keys.
+TEST(ChooseActions, AttentionTakesSeveralRowsAtATime) {
+  Chosen chosen = Choose(R"(
+kernel @attend(%y: out f32[24, 16], %q: f32[24, 8], %k: f32[40, 8], %v: f32[40, 16]) opts=[auto, mulacc] {
+  %scores = local f32[40]
+  %i = range 24 loop
+    %t = range 40 loop
+    %d = range 8 reduce
+    %a = load %q[%i, %d]
+    %b = load %k[%t, %d]
+    %ab = mul %a, %b
+    %s = reduce_add %ab, %d
+    store %scores[%t], %s
+    end %t
+    %m = range 40 reduce
+    %sm = load %scores[%m]
+    %max = reduce_max %sm, %m
+    %e = range 16 loop
+    %u = range 40 reduce
+    %su = load %scores[%u]
+    %w = sub %su, %max
+    %x = load %v[%u, %e]
+    %wx = mul %w, %x
+    %sum = reduce_add %wx, %u
+    store %y[%i, %e], %sum
+    end %e
+  end %i
+}
+)",
+                         "znver4");
+  EXPECT_THAT(chosen.text, AllOf(HasSubstr("pack(0, 1)"), HasSubstr("unroll(0, ")));
+  EXPECT_EQ(Results(chosen.after, {24 * 16, 24 * 8, 40 * 8, 40 * 16}),
+            Results(chosen.before, {24 * 16, 24 * 8, 40 * 8, 40 * 16}))
+      << chosen.text;
 }
 
 TEST(ChooseActions, KernelsThatDoNotAskStayAsTheyAre) {

@@ -1,0 +1,267 @@
+#include "jit/choose_tiles.h"
+
+#include <algorithm>
+
+#include "ir/evaluate.h"
+#include "ir/passes/pack_panel.h"
+
+namespace svod {
+namespace {
+
+using Kind = LoopAction::Kind;
+
+int64_t PowerOfTwoAtMost(int64_t number) {
+  int64_t power = 1;
+  while (power * 2 <= number) power *= 2;
+  return power;
+}
+
+// Lanes that fill `registers` vector registers with elements of that size.
+int64_t LanesOf(int element_bytes, int registers, const Target& target) {
+  return std::max<int64_t>(2, registers * target.vector_bytes / std::max(element_bytes, 1));
+}
+
+std::vector<const UOp*> SumsIn(LoopAnalysis& analysis, const LoopUse& loop) {
+  std::vector<const UOp*> sums;
+  for (const UOp* node : analysis.order()) {
+    if (node->op() == Op::kReduce && analysis.DependsOn(node, loop.range)) sums.push_back(node);
+  }
+  return sums;
+}
+
+// One nest of loops around sums, and what is decided about it.
+class Tiler {
+ public:
+  Tiler(const UOp* sink, const Target& target, PassContext& pass, std::vector<std::string>* applied)
+      : sink_(sink), target_(target), pass_(pass), applied_(applied) {}
+
+  const UOp* sink() const { return sink_; }
+
+  // The innermost loops around sums that may become vectors.
+  std::vector<int64_t> Columns() {
+    LoopAnalysis analysis(sink_, pass_.ranges);
+    std::vector<int64_t> axes;
+    for (const LoopUse& loop : analysis.loops()) {
+      if (loop.end == nullptr || !loop.is_innermost || SumsIn(analysis, loop).empty()) continue;
+      if (ChooseLanes(analysis, loop, target_, pass_.ranges) >= 2) axes.push_back(AxisOf(loop));
+    }
+    return axes;
+  }
+
+  void Tile(int64_t axis, std::vector<LoopAction>* unrolls) {
+    LoopAnalysis analysis(sink_, pass_.ranges);
+    const LoopUse* columns = nullptr;
+    for (const LoopUse& loop : analysis.loops()) {
+      if (AxisOf(loop) == axis && loop.end != nullptr) columns = &loop;
+    }
+    if (columns == nullptr) return;
+    std::vector<const UOp*> sums = SumsIn(analysis, *columns);
+    int64_t lanes = ChooseLanes(analysis, *columns, target_, pass_.ranges);
+    int64_t registers = std::max<int64_t>(1, lanes * columns->element_bytes / target_.vector_bytes);
+    const LoopUse* rows = FindRows(analysis, *columns, sums);
+    int64_t tile = rows == nullptr ? 1 : ChooseRows(*rows, registers, sums.size());
+    if (tile < 2) {
+      // Nothing is shared between rows: more columns side by side hide the latency of folding.
+      int64_t blocks = std::min<int64_t>(kMinSums / registers,
+                                         MinExtent(columns->range) / std::max<int64_t>(lanes, 1));
+      if (blocks >= 2) unrolls->push_back({Kind::kUnroll, axis, PowerOfTwoAtMost(blocks)});
+      return;
+    }
+    int64_t rows_axis = AxisOf(*rows);
+    unrolls->push_back({Kind::kUnroll, rows_axis, tile});
+    int64_t bytes = PanelBytes(analysis, *columns, *rows, sums);
+    if (bytes == 0 || !NeedsPanel(analysis, *columns, *rows, sums, tile)) return;
+    int64_t extent = MaxExtent(columns->range);
+    if (bytes > kMaxPanelBytes) {
+      // As many columns at a time as fit.
+      int64_t fit = kMaxPanelBytes / std::max<int64_t>(1, bytes / extent) / lanes * lanes;
+      if (fit < lanes || IsAround(*rows, *columns) == false) return;
+      int64_t pieces = (extent + fit - 1) / fit;
+      int64_t piece = ((extent + pieces - 1) / pieces + lanes - 1) / lanes * lanes;
+      int64_t inner = NextAxis(analysis);
+      const UOp* before = sink_;
+      size_t num_applied = applied_->size();
+      if (!Apply({Kind::kSplit, axis, piece}) || !Apply({Kind::kSwap, rows_axis, 1})) {
+        sink_ = before;
+        applied_->resize(num_applied);
+        return;
+      }
+      axis = inner;
+      extent = piece;
+    }
+    // Columns of several loops that lie next to one another in a panel are one loop there.
+    int64_t outer = OuterColumns(rows_axis, axis);
+    if (outer >= 0) {
+      const UOp* before = sink_;
+      size_t num_applied = applied_->size();
+      if (Apply({Kind::kPack, rows_axis, 2}) && Apply({Kind::kMerge, outer, 1})) return;
+      sink_ = before;
+      applied_->resize(num_applied);
+    }
+    if (extent > lanes) Apply({Kind::kSplit, axis, lanes});
+    Apply({Kind::kPack, rows_axis, 1});
+  }
+
+ private:
+  // Sums at once that hide the latency of a multiply-add, with two units of four cycles.
+  static constexpr int64_t kMinSums = 8;
+  // Rows whose distance is a multiple of this share cache sets: more than this many at a time would
+  // push one another out.
+  static constexpr int64_t kFarBytes = 1024;
+
+  static int64_t AxisOf(const LoopUse& loop) { return loop.range->arg<AxisArgument>().axis; }
+  int64_t MinExtent(const UOp* range) { return pass_.ranges.Of(range->source(0)).min; }
+  int64_t MaxExtent(const UOp* range) { return pass_.ranges.Of(range->source(0)).max; }
+
+  static int64_t NextAxis(LoopAnalysis& analysis) {
+    int64_t next = 0;
+    for (const LoopUse& loop : analysis.loops()) next = std::max(next, AxisOf(loop) + 1);
+    return next;
+  }
+
+  bool Apply(const LoopAction& action) {
+    absl::StatusOr<const UOp*> done = ApplyLoopAction(sink_, action, pass_);
+    if (!done.ok()) return false;
+    sink_ = *done;
+    applied_->push_back(ToString(action));
+    return true;
+  }
+
+  // The innermost loop around the columns that some operand of the sums does not depend on: its
+  // iterations side by side load that operand once.
+  static const LoopUse* FindRows(LoopAnalysis& analysis, const LoopUse& columns,
+                                 const std::vector<const UOp*>& sums) {
+    const LoopUse* rows = nullptr;
+    for (const LoopUse& outer : analysis.loops()) {
+      if (outer.end == nullptr || outer.range == columns.range) continue;
+      bool shares = false, all_depend = true;
+      for (const UOp* sum : sums) {
+        all_depend = all_depend && analysis.DependsOn(sum, outer.range);
+        for (const UOp* factor : sum->source(0)->sources()) {
+          shares = shares || (analysis.DependsOn(factor, columns.range) &&
+                              !analysis.DependsOn(factor, outer.range));
+        }
+      }
+      if (shares && all_depend) rows = &outer;
+    }
+    return rows;
+  }
+
+  // The tile that computes the fewest rows twice at the end, if it still has sums enough; of equal
+  // ones the largest. Accumulators, one row of the shared operand and one value of the other stay
+  // in registers.
+  int64_t ChooseRows(const LoopUse& rows, int64_t registers, size_t num_sums) {
+    int64_t most =
+        (target_.vector_registers - 2 - registers) / (registers * static_cast<int64_t>(num_sums));
+    most = std::min<int64_t>(most, MinExtent(rows.range));
+    if (most < 2) return 1;
+    int64_t extent = MaxExtent(rows.range), best = most;
+    auto computed = [&](int64_t tile) { return (extent + tile - 1) / tile * tile; };
+    for (int64_t tile = most; tile >= 2 && tile * registers >= kMinSums; --tile) {
+      if (computed(tile) < computed(best)) best = tile;
+    }
+    return best;
+  }
+
+  // Operands of sums that move with the columns and not with the rows.
+  static std::vector<const UOp*> Shared(LoopAnalysis& analysis, const LoopUse& columns,
+                                        const LoopUse& rows, const std::vector<const UOp*>& sums) {
+    std::vector<const UOp*> shared;
+    for (const UOp* sum : sums) {
+      for (const UOp* factor : sum->source(0)->sources()) {
+        if (analysis.DependsOn(factor, columns.range) && !analysis.DependsOn(factor, rows.range)) {
+          shared.push_back(factor);
+        }
+      }
+    }
+    return shared;
+  }
+
+  // The axis of a loop in `rows` that has just the loop of `columns` in it; -1 if there is none.
+  int64_t OuterColumns(int64_t rows, int64_t columns) {
+    LoopAnalysis analysis(sink_, pass_.ranges);
+    for (const LoopUse& loop : analysis.loops()) {
+      if (loop.end == nullptr || AxisOf(loop) == rows || loop.end->num_sources() != 2) continue;
+      const UOp* inner = loop.end->source(1);
+      if (inner->op() != Op::kEnd || inner->source(0)->arg<AxisArgument>().axis != columns)
+        continue;
+      if (IsConst(loop.range->source(0)) && IsConst(inner->source(0)->source(0))) {
+        return AxisOf(loop);
+      }
+    }
+    return -1;
+  }
+
+  static bool IsAround(const LoopUse& outer, const LoopUse& inner) {
+    return outer.end->num_sources() == 2 && outer.end->source(1) == inner.end;
+  }
+
+  // What the shared operands would take in scratch memory; 0 if that is not known.
+  int64_t PanelBytes(LoopAnalysis& analysis, const LoopUse& columns, const LoopUse& rows,
+                     const std::vector<const UOp*>& sums) {
+    int64_t bytes = 0;
+    std::vector<const UOp*> inside = Toposort(rows.end);
+    for (const UOp* operand : Shared(analysis, columns, rows, sums)) {
+      int64_t size = operand->dtype().size_bytes();
+      for (const LoopUse& loop : analysis.loops()) {
+        bool is_inside = loop.end == nullptr ||
+                         std::find(inside.begin(), inside.end(), loop.end) != inside.end();
+        if (!is_inside || !analysis.DependsOn(operand, loop.range)) continue;
+        if (__builtin_mul_overflow(size, MaxExtent(loop.range), &size)) return 0;
+      }
+      bytes += size;
+    }
+    return bytes;
+  }
+
+  bool NeedsPanel(LoopAnalysis& analysis, const LoopUse& columns, const LoopUse& rows,
+                  const std::vector<const UOp*>& sums, int64_t tile) {
+    constexpr int64_t kFewRows = 4;
+    int64_t reuse = MinExtent(rows.range);
+    for (const UOp* operand : Shared(analysis, columns, rows, sums)) {
+      bool is_plain = operand->op() == Op::kLoad && operand->source(0)->num_sources() == 2;
+      int64_t stride = 0;
+      bool is_next = is_plain &&
+                     analysis.StrideOf(operand->source(0)->source(1), columns.range, &stride) &&
+                     stride == 1;
+      if (!is_next && reuse >= kFewRows) return true;
+    }
+    if (reuse < 2 * tile) return false;
+    for (const UOp* sum : sums) {
+      for (const UOp* range : sum->sources().subspan(1)) {
+        if (analysis.FarthestStride(range, rows.range) >= kFarBytes) return true;
+      }
+    }
+    return false;
+  }
+
+  const UOp* sink_;
+  const Target& target_;
+  PassContext& pass_;
+  std::vector<std::string>* applied_;
+};
+
+}  // namespace
+
+int64_t ChooseLanes(LoopAnalysis& analysis, const LoopUse& loop, const Target& target,
+                    RangeAnalysis& ranges) {
+  if (loop.neighbours == 0 || loop.strided > loop.neighbours) return 0;
+  IntRange extent = ranges.Of(loop.range->source(0));
+  if (extent.max < 2) return 0;
+  bool is_long = extent.min >= 8 * LanesOf(loop.element_bytes, 1, target);
+  bool has_sums = !SumsIn(analysis, loop).empty();
+  int64_t lanes = LanesOf(loop.element_bytes, has_sums || is_long ? 2 : 1, target);
+  int64_t fits = PowerOfTwoAtMost(std::max<int64_t>(extent.min, 1));
+  if (IsConst(loop.range->source(0))) return std::min(lanes, fits);
+  return fits < lanes ? LanesOf(loop.element_bytes, 1, target)
+                      : lanes;  // masked when it may not fit
+}
+
+const UOp* TileSums(const UOp* sink, const Target& target, PassContext& context,
+                    std::vector<std::string>* applied, std::vector<LoopAction>* unrolls) {
+  Tiler tiler(sink, target, context, applied);
+  for (int64_t axis : tiler.Columns()) tiler.Tile(axis, unrolls);
+  return tiler.sink();
+}
+
+}  // namespace svod
