@@ -39,11 +39,27 @@ void CountOperators(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& n
   }
 }
 
-double NumElements(absl::Span<const int64_t> shape) {
-  double count = 1;
-  for (int64_t dimension : shape) count *= static_cast<double>(dimension);
-  return count;
-}
+// What a model's constants hold, as initializers or as nodes.
+struct Parameters {
+  double count = 0, bytes = 0;
+
+  void Add(const onnx::TensorProto& tensor) {
+    double elements = 1;
+    for (int64_t dimension : tensor.dims()) elements *= static_cast<double>(dimension);
+    absl::StatusOr<DType> dtype = DTypeOfOnnx(tensor.data_type());
+    count += elements;
+    if (dtype.ok()) bytes += elements * static_cast<double>(dtype->size_bytes());
+  }
+  void Add(const onnx::GraphProto& graph) {
+    for (const onnx::TensorProto& tensor : graph.initializer()) Add(tensor);
+    for (const onnx::NodeProto& node : graph.node()) {
+      for (const onnx::AttributeProto& attribute : node.attribute()) {
+        if (attribute.has_g()) Add(attribute.g());
+        if (attribute.has_t() && node.op_type() == "Constant") Add(attribute.t());
+      }
+    }
+  }
+};
 
 // "12.3 M", "456".
 std::string Short(double number) {
@@ -119,14 +135,9 @@ absl::StatusOr<std::string> DescribeOnnxModel(const std::string& path, OnnxImpor
                     opset.domain().empty() ? "" : absl::StrCat(" of ", opset.domain()), "\n");
   }
   std::set<std::string> initialized;
-  double num_parameters = 0, parameter_bytes = 0;
-  for (const onnx::TensorProto& tensor : graph.initializer()) {
-    initialized.insert(tensor.name());
-    double count = NumElements({tensor.dims().data(), static_cast<size_t>(tensor.dims_size())});
-    absl::StatusOr<DType> dtype = DTypeOfOnnx(tensor.data_type());
-    num_parameters += count;
-    if (dtype.ok()) parameter_bytes += count * static_cast<double>(dtype->size_bytes());
-  }
+  for (const onnx::TensorProto& tensor : graph.initializer()) initialized.insert(tensor.name());
+  Parameters parameters;
+  parameters.Add(graph);
   for (const onnx::ValueInfoProto& info : graph.input()) {
     if (initialized.contains(info.name())) continue;
     absl::StrAppend(&text, "input ", info.name(), ": ", TypeText(info), "\n");
@@ -145,7 +156,7 @@ absl::StatusOr<std::string> DescribeOnnxModel(const std::string& path, OnnxImpor
                     [](std::string* out, const std::pair<const std::string, int>& count) {
                       absl::StrAppend(out, count.second, " ", count.first);
                     }),
-      "\n", "parameters: ", Short(num_parameters), ", ", Short(parameter_bytes), "B\n");
+      "\n", "parameters: ", Short(parameters.count), ", ", Short(parameters.bytes), "B\n");
 
   std::vector<std::string> assumed = AssumeDims(graph, &options);
   std::string at =

@@ -1,7 +1,7 @@
 #include "tools/onnx/graph_importer.h"
 
 #include <algorithm>
-#include <cstring>
+#include <utility>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/ascii.h"
@@ -380,20 +380,20 @@ void GraphImporter::ImportNode(const onnx::NodeProto& node, Scope& scope) {
                                absl::StrCat("input ", i, ", got none, expected a tensor")));
     }
   }
-  size_t num_errors = errors_.size();
+  subgraph_failed_ = false;
   OnnxNode view(*this, node, *(in_force - 1), std::move(inputs));
   OnnxResults results = op->import(view);
   absl::Status status = view.Finish();
-  bool subgraph_failed = errors_.size() > num_errors;  // which says it better
+  bool was_said = std::exchange(subgraph_failed_, false);
   if (!status.ok()) {
-    if (!subgraph_failed) Record(where, status);
+    if (!was_said) Record(where, status);
     return;
   }
   for (size_t i = 0; i < view.num_outputs(); ++i) {
     if (!view.wants_output(i)) continue;
     const UOp* result = i < results.size() ? results[i] : nullptr;
     if (result == nullptr) {
-      if (subgraph_failed) return;
+      if (was_said) break;
       Record(where, absl::UnimplementedError(absl::StrCat("output ", i, " is not supported")));
       continue;
     }
@@ -461,8 +461,9 @@ void GraphImporter::ExpandFunction(const onnx::FunctionProto& function, const on
 std::optional<std::vector<const UOp*>> GraphImporter::Subgraph(
     const onnx::GraphProto& graph, absl::Span<const UOp* const> inputs) {
   std::string where = absl::StrCat(scope_->path, "subgraph '", graph.name(), "'");
-  auto fail = [&](std::string message) {
+  auto fail = [&](const std::string& message) {
     Record(where, absl::InvalidArgumentError(message));
+    subgraph_failed_ = true;
     return std::nullopt;
   };
   if (depth_ >= kMaxDepth) {
@@ -480,11 +481,18 @@ std::optional<std::vector<const UOp*>> GraphImporter::Subgraph(
   size_t num_errors = errors_.size();
   ImportInitializers(graph, scope);
   ImportNodes(graph.node(), scope);
-  if (errors_.size() > num_errors) return std::nullopt;
+  if (errors_.size() > num_errors) {
+    subgraph_failed_ = true;
+    return std::nullopt;
+  }
   std::vector<const UOp*> outputs;
   for (const onnx::ValueInfoProto& info : graph.output()) {
-    const UOp* value = Look(info.name(), scope).first;
-    if (value == nullptr) {
+    auto [value, exists] = Look(info.name(), scope);
+    if (exists && value == nullptr) {  // its node failed, and was said to
+      subgraph_failed_ = true;
+      return std::nullopt;
+    }
+    if (!exists) {
       return fail(absl::StrCat("output '", info.name(), "', expected a node that makes it"));
     }
     outputs.push_back(value);
@@ -502,6 +510,23 @@ std::vector<std::string> GraphImporter::NoteNeeded(const UOp* tensor) {
   }
   std::sort(names.begin(), names.end());
   return names;
+}
+
+bool GraphImporter::NoteSettings(const UOp* tensor) {
+  if (!options_.fixes_settings) return false;
+  std::vector<const UOp*> params = known_.UnknownParams(tensor);
+  for (const UOp* param : params) {
+    if (param->dtype().is_float() ||
+        !IsConstInt(builder_.dims().Product(builder_.ShapeOf(param)), 1)) {
+      return false;
+    }
+  }
+  if (params.empty()) return false;
+  NoteNeeded(tensor);
+  Record("condition",
+         absl::InvalidArgumentError("expected the values of the inputs that it depends on"));
+  subgraph_failed_ = true;
+  return true;
 }
 
 // --- The whole graph ----------------------------------------------------------------------------

@@ -44,6 +44,10 @@ class GraphImporter {
                                                   absl::Span<const UOp* const> inputs);
   // Notes that the value of `tensor` had to be known: the names of the inputs below it.
   std::vector<std::string> NoteNeeded(const UOp* tensor);
+  // The same if `tensor` depends on nothing but inputs that are one bool or integer each, and the
+  // caller can give their values (OnnxImportOptions::fixes_settings). Whether it did; the import is
+  // of no use then, and will be asked for again.
+  bool NoteSettings(const UOp* tensor);
 
  private:
   using Attributes = absl::flat_hash_map<std::string, const onnx::AttributeProto*>;
@@ -86,6 +90,7 @@ class GraphImporter {
   absl::flat_hash_map<std::string, const onnx::FunctionProto*> functions_;  // by domain:name
   std::deque<onnx::NodeProto> resolved_;  // nodes of functions with attributes filled in
   Scope* scope_ = nullptr;                // of the node that is being imported
+  bool subgraph_failed_ = false;          // of the last node, which then need not say more
   int depth_ = 0;
   int64_t num_nodes_ = 0;
   int64_t num_params_ = 0;

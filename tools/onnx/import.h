@@ -33,6 +33,9 @@ struct OnnxImportOptions {
   absl::flat_hash_map<std::string, std::vector<int64_t>> input_shapes;
   // Inputs that always have this value: shapes may depend on it.
   absl::flat_hash_map<std::string, ConstantTensor> fixed_inputs;
+  // Ask for the values of inputs of one bool or integer that an If depends on, rather than working
+  // out both branches: by a failure that OnnxImportNeeds explains.
+  bool fixes_settings = false;
   std::string folder;  // of files with external data
 };
 

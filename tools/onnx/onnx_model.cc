@@ -13,6 +13,9 @@
 namespace svod {
 namespace {
 
+// Plans that a model keeps; the oldest goes first.
+constexpr size_t kMaxPlans = 64;
+
 std::string TypeOf(const ConstantTensor& tensor) {
   return absl::StrCat(ToString(tensor.dtype), "[", absl::StrJoin(tensor.shape, ", "), "]");
 }
@@ -175,6 +178,7 @@ absl::StatusOr<ImportedOnnx> OnnxModel::ImportFor(absl::Span<const OnnxTensor> i
     OnnxImportOptions options;
     options.dims = options_.dims;
     options.folder = folder_;
+    options.fixes_settings = !inputs.empty();
     for (const OnnxTensor& input : inputs) {
       options.input_shapes[input.name] = input.tensor.shape;
       if (fixed_.contains(input.name)) options.fixed_inputs[input.name] = input.tensor;
@@ -207,6 +211,7 @@ absl::StatusOr<OnnxPlan*> OnnxModel::Prepare(absl::Span<const OnnxTensor> inputs
   }
   auto made = std::make_unique<OnnxPlan>(OnnxPlan{std::move(imported), std::move(plan)});
   key = KeyOf(matched);  // more inputs may be fixed now
+  if (plans_.size() == kMaxPlans) plans_.erase(plans_.begin());
   plans_.emplace_back(std::move(key), std::move(made));
   return plans_.back().second.get();
 }

@@ -68,7 +68,7 @@ class OnnxModel {
   // The graph for inputs of these shapes; where none are given, for the bounds of dimensions.
   absl::StatusOr<ImportedOnnx> Import(absl::Span<const OnnxTensor> inputs);
   // The plan that inputs of these shapes, and of these values where shapes depend on values, run
-  // on: made now, with weights bound, unless there is one. Lives as long as the model.
+  // on: made now, with weights bound, unless there is one. Lives until 64 others were made.
   // Errors: InvalidArgument for inputs that the model does not have, lacks, or has with another
   // dtype or shape; those of ImportOnnx and Prepare.
   absl::StatusOr<OnnxPlan*> Prepare(absl::Span<const OnnxTensor> inputs);

@@ -25,10 +25,15 @@ OnnxResults ImportIf(OnnxNode& node) {
     }
     return importer.Subgraph(*branches[(*condition)[0] != 0 ? 0 : 1], {}).value_or(OnnxResults());
   }
-  // Graphs have no effects: both are worked out and one is taken.
+  // A flag or a setting makes a plan for each of its values. Graphs have no effects: on what is
+  // worked out from data, both branches are worked out and one is taken.
+  if (importer.NoteSettings(node.input(0))) return {};
   std::optional<std::vector<const UOp*>> on_true = importer.Subgraph(*branches[0], {});
   std::optional<std::vector<const UOp*>> on_false = importer.Subgraph(*branches[1], {});
-  if (!on_true.has_value() || !on_false.has_value()) return {};
+  if (!on_true.has_value() || !on_false.has_value()) {
+    importer.NoteNeeded(node.input(0));  // the branch that is not taken may not fit the inputs
+    return {};
+  }
   if (on_true->size() != on_false->size()) return node.Fail("branches, expected as many outputs");
   const UOp* condition = builder.Reshape(node.input(0), ShapeSpan{});
   OnnxResults results;

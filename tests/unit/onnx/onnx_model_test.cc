@@ -184,6 +184,21 @@ TEST(OnnxModelTest, IfChoosesByWhatTheModelIsRunWith) {
   EXPECT_THAT(FloatsOf((*on_false)[0].tensor), ElementsAre(2, 4));
 }
 
+TEST(OnnxModelTest, IfChoosesByWhatIsWorkedOutFromData) {
+  ModelMaker maker = Conditional();
+  maker.graph().mutable_input()->DeleteSubrange(0, 1);
+  onnx::NodeProto choice = maker.graph().node(0);
+  maker.graph().clear_node();
+  maker.Floats("zero", {0}, {1});
+  SetInt(maker.Node("ReduceSum", "x", "sum"), "keepdims", 1);
+  maker.Node("Less", "sum zero", "c");
+  *maker.graph().add_node() = choice;
+  EXPECT_THAT(FloatsOf(RunOn(maker, {{"", FloatTensor({2}, {1, 2})}})[0].tensor),
+              ElementsAre(2, 4));
+  EXPECT_THAT(FloatsOf(RunOn(maker, {{"", FloatTensor({2}, {1, -2})}})[0].tensor),
+              ElementsAre(-1, 2));
+}
+
 TEST(OnnxModelTest, LoopsAreUnrolledAndSeeWhatIsAround) {
   ModelMaker maker;
   maker.Input("x", "2").Output("last").Output("all");
