@@ -16,6 +16,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "executor/executor.h"
+#include "jit/compile.h"
+#include "jit/target.h"
+#include "tools/bench/peers.h"
 #include "tools/bench/report.h"
 #include "tools/bench/rows.h"
 #include "tools/bench/workload.h"
@@ -83,7 +86,7 @@ class JsonLines : public benchmark::BenchmarkReporter {
 struct Arguments {
   int threads = 0;
   std::string row;
-  bool all = false, compare = false, table = false;
+  bool odd = false, all = false, compare = false, table = false;
 };
 
 std::optional<Arguments> ParseArguments(absl::Span<char* const> given) {
@@ -91,7 +94,9 @@ std::optional<Arguments> ParseArguments(absl::Span<char* const> given) {
   int num_words = 0;
   for (absl::string_view word : given) {
     if (word == "--all") {
-      arguments.all = true;
+      arguments.all = arguments.odd = true;
+    } else if (word == "--odd") {
+      arguments.odd = true;
     } else if (word == "--compare") {
       arguments.compare = true;
     } else if (word == "--table") {
@@ -109,9 +114,27 @@ std::optional<Arguments> ParseArguments(absl::Span<char* const> given) {
   return arguments;
 }
 
+// The first line of JSON when Svod is compared: on what, and with whom.
+void PrintMachine(int threads) {
+  std::string peers;
+#ifdef SVOD_BENCH_OPENBLAS
+  absl::StrAppend(&peers, OpenBlasVersion());
+#endif
+#ifdef SVOD_BENCH_ONEDNN
+  absl::StrAppend(&peers, peers.empty() ? "" : ", ", OneDnnVersion());
+#endif
+  const Target target = ValueOrDie(HostTarget());
+  std::puts(absl::StrCat("{\"row\":\"machine\",\"peer\":\"machine\",\"threads\":", threads,
+                         ",\"ns\":0,\"cpu\":\"", target.cpu,
+                         "\",\"vector_bits\":", target.vector_bytes * 8, ",\"llvm\":\"",
+                         LlvmVersion(), "\",\"peers\":\"", peers, "\"}")
+                .c_str());
+}
+
 // Rows with timing of their own. How many there were.
 int RunOwnRows(const Arguments& arguments) {
   std::unique_ptr<Executor> executor = ValueOrDie(Executor::Create(arguments.threads));
+  if (arguments.compare && !arguments.table) PrintMachine(arguments.threads);
   int num_rows = 0;
   auto run = [&](absl::string_view row, auto measure) {
     if (!absl::StrContains(row, arguments.row)) return;
@@ -144,7 +167,7 @@ int RunOwnRows(const Arguments& arguments) {
   for (const std::string& row : FirstResultRows()) {
     run(row, [&] { return RunFirstResult(row, *executor); });
   }
-  if (arguments.all || !arguments.row.empty()) run_workloads(true);
+  if (arguments.odd || !arguments.row.empty()) run_workloads(true);
   return num_rows;
 }
 
@@ -174,7 +197,7 @@ int Main(int argc, char** argv) {
   std::optional<Arguments> arguments =
       ParseArguments({argv + 1, static_cast<size_t>(std::max(argc - 1, 0))});
   if (!arguments.has_value()) {
-    std::fprintf(stderr, "usage: svod-bench THREADS [ROW] [--all] [--compare] [--table]\n");
+    std::fprintf(stderr, "usage: svod-bench THREADS [ROW] [--odd] [--all] [--compare] [--table]\n");
     return 2;
   }
   int num_rows = RunOwnRows(*arguments);

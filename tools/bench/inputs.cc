@@ -6,7 +6,7 @@
 #include <random>
 
 #include "ir/float_formats.h"
-#include "tools/bench/rows.h"
+#include "tools/bench/check.h"
 
 namespace svod::bench {
 namespace {

@@ -10,7 +10,7 @@
 #include "ir/kernel_builder.h"
 #include "jit/kernel_cache.h"
 #include "jit/target.h"
-#include "tools/bench/rows.h"
+#include "tools/bench/check.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -60,11 +60,13 @@ constexpr int kDotSums = 12;
 
 __attribute__((target("avx512f,avx512vnni"))) void DotInt8(int64_t rounds) {
   __m512i sums[kDotSums], x = _mm512_set1_epi8(1), y = _mm512_set1_epi8(2);
+#pragma GCC unroll 12
   for (__m512i& sum : sums) sum = _mm512_setzero_si512();
   for (int64_t round = 0; round < rounds; ++round) {
+#pragma GCC unroll 12
     for (__m512i& sum : sums) {
       sum = _mm512_dpbusd_epi32(sum, x, y);
-      asm volatile("" : "+v"(sum));
+      asm volatile("" : "+v"(sum));  // neither the same as another sum, nor left out
     }
   }
 }
@@ -74,11 +76,13 @@ __attribute__((target("avx512f,avx512bf16"))) void DotBf16(int64_t rounds) {
   __m512bh x, y;
   std::memset(&x, 0x3f, sizeof(x));
   std::memset(&y, 0x3f, sizeof(y));
+#pragma GCC unroll 12
   for (__m512& sum : sums) sum = _mm512_setzero_ps();
   for (int64_t round = 0; round < rounds; ++round) {
+#pragma GCC unroll 12
     for (__m512& sum : sums) {
       sum = _mm512_dpbf16_ps(sum, x, y);
-      asm volatile("" : "+v"(sum));
+      asm volatile("" : "+v"(sum));  // neither the same as another sum, nor left out
     }
   }
 }
@@ -103,7 +107,7 @@ struct Streams {
     Vector s[8];                                                                                   \
     for (Vector& v : s) v = prefix##_setzero_ps();                                                 \
     for (int64_t i = 0; i < n; i += 8 * (width)) {                                                 \
-      for (int k = 0; k < 8; ++k) {                                                                \
+      _Pragma("GCC unroll 8") for (int k = 0; k < 8; ++k) {                                        \
         s[k] = prefix##_add_ps(s[k], prefix##_load_ps(a + i + (width) * k));                       \
       }                                                                                            \
     }                                                                                              \

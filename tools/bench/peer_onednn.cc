@@ -8,8 +8,8 @@
 #include <unordered_map>
 
 #include "absl/strings/str_cat.h"
+#include "tools/bench/check.h"
 #include "tools/bench/peers.h"
-#include "tools/bench/rows.h"
 
 namespace svod::bench {
 namespace {

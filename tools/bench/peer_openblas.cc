@@ -3,11 +3,14 @@
 
 #include <chrono>
 #include <memory>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "tools/bench/check.h"
 #include "tools/bench/peers.h"
-#include "tools/bench/rows.h"
 
 namespace svod::bench {
 namespace {
@@ -72,7 +75,9 @@ void AddOpenBlasPeers(const Workload& workload, const std::vector<Buffer>& input
 }
 
 std::string OpenBlasVersion() {
-  return absl::StrCat(openblas_get_config(), " on ", openblas_get_corename());
+  const std::vector<std::string> words = absl::StrSplit(openblas_get_config(), ' ');
+  return absl::StrCat(words[0], " ", words.size() > 1 ? words[1] : "", " (",
+                      openblas_get_corename(), ")");
 }
 
 }  // namespace svod::bench

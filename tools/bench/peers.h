@@ -3,6 +3,7 @@
 #ifndef SVOD_TOOLS_BENCH_PEERS_H_
 #define SVOD_TOOLS_BENCH_PEERS_H_
 
+#include <string>
 #include <vector>
 
 #include "plan/buffer.h"
@@ -19,8 +20,9 @@ void AddOpenBlasPeers(const Workload& workload, const std::vector<Buffer>& input
 void AddOneDnnPeers(const Workload& workload, const std::vector<Buffer>& inputs, int threads,
                     std::vector<Contender>* contenders);
 
-// Names of the libraries that are compiled in, with what they say of themselves.
-std::vector<std::string> PeerVersions();
+// "oneDNN 2.6.3": what a library says of itself.
+std::string OpenBlasVersion();
+std::string OneDnnVersion();
 
 }  // namespace svod::bench
 

@@ -5,15 +5,13 @@
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "executor/executor.h"
+#include "tools/bench/check.h"
 #include "tools/bench/measure.h"
 
 namespace svod::bench {
@@ -39,18 +37,6 @@ std::vector<Record> RunDispatch(bool is_chain, Executor& executor);
 // Execute; Internal when svod-jit, which lies beside this program, does not run.
 std::vector<std::string> FirstResultRows();
 absl::StatusOr<std::vector<Record>> RunFirstResult(const std::string& row, Executor& executor);
-
-// A benchmark that cannot do its work ends the program: a time without the work is no result.
-inline void CheckOk(const absl::Status& status) {
-  if (status.ok()) return;
-  std::fprintf(stderr, "svod-bench: %s\n", std::string(status.message()).c_str());
-  std::exit(1);
-}
-template <typename T>
-T ValueOrDie(absl::StatusOr<T> value) {
-  CheckOk(value.status());
-  return *std::move(value);
-}
 
 // Resident memory of the process [bytes], from /proc/self/statm.
 int64_t ResidentBytes();

@@ -4,9 +4,9 @@
 
 #include "ir/status_macros.h"
 #include "plan/prepare.h"
+#include "tools/bench/check.h"
 #include "tools/bench/limits.h"
 #include "tools/bench/peers.h"
-#include "tools/bench/rows.h"
 
 namespace svod::bench {
 
@@ -84,7 +84,7 @@ absl::StatusOr<std::vector<Record>> RunWorkload(const Workload& workload, Execut
   const size_t num_peers = contenders.size();
   for (const std::vector<Limit>* limits : {&arithmetic, &memory}) {
     for (const Limit& limit : *limits) {
-      contenders.push_back({.peer = limit.name, .run = limit.run, .seconds = 0.08});
+      contenders.push_back({.peer = limit.name, .run = limit.run, .seconds = 0.12});
     }
   }
   const std::vector<Timing> timings = MeasureSideBySide(contenders);

@@ -6,7 +6,7 @@
 #include "ir/operators/matmul.h"
 #include "ir/operators/normalization.h"
 #include "ir/operators/reductions.h"
-#include "tools/bench/rows.h"
+#include "tools/bench/check.h"
 #include "tools/bench/workload.h"
 
 namespace svod::bench {
