@@ -1,8 +1,6 @@
 #include "tools/bench/limits.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 
@@ -10,6 +8,7 @@
 #include "ir/kernel_builder.h"
 #include "jit/kernel_cache.h"
 #include "jit/target.h"
+#include "plan/buffer.h"
 #include "tools/bench/check.h"
 
 #if defined(__x86_64__)
@@ -169,11 +168,15 @@ const Streams& HostStreams() {
 
 #endif
 
-using Array = std::shared_ptr<float>;
+// In the same kind of memory as Svod's own.
+struct Array {
+  Buffer buffer;
+  float* get() const { return reinterpret_cast<float*>(buffer.data()); }
+};
 
 Array MakeArray(int64_t n) {
-  const size_t bytes = (static_cast<size_t>(n) * sizeof(float) + 63) / 64 * 64;
-  Array array(static_cast<float*>(std::aligned_alloc(64, bytes)), std::free);
+  Array array{ValueOrDie(Buffer::Create(n * int64_t{sizeof(float)}))};
+  CheckOk(array.buffer.Allocate());
   std::fill_n(array.get(), n, 1.0f);
   return array;
 }

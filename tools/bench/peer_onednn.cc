@@ -91,7 +91,13 @@ class Peers {
     Arguments arguments;
   };
 
-  dnnl::memory MakeMemory(const Descriptor& descriptor) { return {descriptor, engine_}; }
+  // In the same kind of memory as Svod's own, which the contenders made from now on keep.
+  dnnl::memory MakeMemory(const Descriptor& descriptor) {
+    Buffer buffer = ValueOrDie(Buffer::Create(static_cast<int64_t>(descriptor.get_size())));
+    CheckOk(buffer.Allocate());
+    buffers_.push_back(buffer);
+    return {descriptor, engine_, buffer.data()};
+  }
 
   void Run(const dnnl::primitive& primitive, const Arguments& arguments) {
     primitive.execute(stream_, arguments);
@@ -103,7 +109,7 @@ class Peers {
             DType dtype = Scalar::kF32, std::function<void()> after = {}) {
     Contender contender;
     contender.peer = std::string(peer);
-    contender.run = [steps, stream = stream_]() mutable {
+    contender.run = [steps, stream = stream_, kept = buffers_]() mutable {
       for (const Step& step : steps) step.primitive.execute(stream, step.arguments);
       stream.wait();
     };
@@ -268,6 +274,7 @@ class Peers {
   std::vector<Contender>* contenders_;
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream_{engine_};
+  std::vector<Buffer> buffers_;
   std::vector<Descriptor> descriptors_;
   std::vector<dnnl::memory> operands_;
 };
