@@ -33,6 +33,7 @@ class Chooser {
     MergeLoops();
     std::vector<LoopAction> unrolls;
     sink_ = TileSums(sink_, target_, pass_, &applied_, &unrolls);
+    MergeFolds();
     LoopAnalysis analysis(sink_, pass_.ranges);
     // Choices are made on the kernel as it is; axes keep their numbers.
     for (const LoopUse& loop : analysis.loops()) {
@@ -70,6 +71,19 @@ class Chooser {
       bool is_nest =
           node->op() == Op::kEnd && node->num_sources() == 2 && node->source(1)->op() == Op::kEnd;
       if (is_nest) axes.push_back(node->source(0)->arg<AxisArgument>().axis);
+    }
+    for (int64_t axis : axes) Apply({Kind::kMerge, axis, 1});
+  }
+
+  // The same for the counters of reductions.
+  void MergeFolds() {
+    std::vector<int64_t> axes;
+    for (const UOp* node : Toposort(sink_)) {
+      if (node->op() != Op::kReduce) continue;
+      for (int i = node->num_sources() - 2; i >= 1; --i) {
+        int64_t axis = node->source(i)->arg<AxisArgument>().axis;
+        if (std::find(axes.begin(), axes.end(), axis) == axes.end()) axes.push_back(axis);
+      }
     }
     for (int64_t axis : axes) Apply({Kind::kMerge, axis, 1});
   }

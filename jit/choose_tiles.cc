@@ -68,8 +68,9 @@ class Tiler {
       return;
     }
     int64_t rows_axis = AxisOf(*rows);
-    unrolls->push_back({Kind::kUnroll, rows_axis, tile});
     int64_t bytes = PanelBytes(analysis, *columns, *rows, sums);
+    if (TakeWholeRows(analysis, *columns, *rows, sums, tile, bytes)) return;
+    unrolls->push_back({Kind::kUnroll, rows_axis, tile});
     if (bytes == 0 || !NeedsPanel(analysis, *columns, *rows, sums, tile)) return;
     int64_t extent = MaxExtent(columns->range);
     if (bytes > kMaxPanelBytes) {
@@ -125,6 +126,27 @@ class Tiler {
     sink_ = *done;
     applied_->push_back(ToString(action));
     return true;
+  }
+
+  // One tile has all rows, so that an operand too large for the cache is read once: then as it
+  // lies, whole stretches of a few of its rows at a time, with the sums in scratch memory.
+  bool TakeWholeRows(LoopAnalysis& analysis, const LoopUse& columns, const LoopUse& rows,
+                     const std::vector<const UOp*>& sums, int64_t tile, int64_t bytes) {
+    constexpr int64_t kFolded = 8;
+    if (MaxExtent(rows.range) != tile || sums.size() != 1 || sums[0]->num_sources() != 2 ||
+        bytes <= target_.l2_bytes || MinExtent(columns.range) * 4 < kFarBytes ||
+        analysis.FarthestStride(sums[0]->source(1), rows.range) < kFarBytes) {
+      return false;
+    }
+    const UOp* before = sink_;
+    size_t num_applied = applied_->size();
+    int64_t folded = sums[0]->source(1)->arg<AxisArgument>().axis;
+    if (Apply({Kind::kUnroll, AxisOf(rows), tile}) && Apply({Kind::kExchange, folded, kFolded})) {
+      return true;
+    }
+    sink_ = before;
+    applied_->resize(num_applied);
+    return false;
   }
 
   // The innermost loop around the columns that some operand of the sums does not depend on: its
@@ -248,7 +270,11 @@ int64_t ChooseLanes(LoopAnalysis& analysis, const LoopUse& loop, const Target& t
   if (loop.neighbours == 0 || loop.strided > loop.neighbours) return 0;
   IntRange extent = ranges.Of(loop.range->source(0));
   if (extent.max < 2) return 0;
-  bool is_long = extent.min >= 8 * LanesOf(loop.element_bytes, 1, target);
+  // Two registers of everything must fit, and not compute more than one register at a time would.
+  int64_t one = LanesOf(loop.element_bytes, 1, target);
+  bool wastes = (extent.min + 2 * one - 1) / (2 * one) * 2 > (extent.min + one - 1) / one;
+  bool is_long = extent.min >= 2 * one && (extent.min >= 8 * one || !wastes) &&
+                 loop.neighbours * 2 < target.vector_registers;
   bool has_sums = !SumsIn(analysis, loop).empty();
   int64_t lanes = LanesOf(loop.element_bytes, has_sums || is_long ? 2 : 1, target);
   int64_t fits = PowerOfTwoAtMost(std::max<int64_t>(extent.min, 1));

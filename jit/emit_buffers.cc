@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "ir/passes/loop_memory.h"
 #include "jit/lowering.h"
 #include "llvm/IR/DerivedTypes.h"
 #include "llvm/IR/MDBuilder.h"
@@ -74,7 +75,8 @@ int KernelLowering::SlotOf(const UOp* access, const Buffer& buffer) const {
   return buffer.first_slot + static_cast<int>(element / buffer.lanes_per_slot);
 }
 
-// Gives the REGs and LOCALs that are left a place on the stack or in scratch, filled with zeros.
+// Gives the REGs and LOCALs that are left a place on the stack or in scratch, filled with zeros
+// where loops do not fill them first.
 absl::Status KernelLowering::PlaceScratch() {
   std::vector<std::pair<const UOp*, int64_t>> placed;
   for (const UOp* node : buffer_order_) {
@@ -105,7 +107,13 @@ absl::Status KernelLowering::PlaceScratch() {
     placed.push_back({node, size});
   }
   // Loops come after all allocas, which must stand in the first block to cost nothing.
+  RangeAnalysis ranges;
   for (const auto& [node, size] : placed) {
+    bool is_filled = true;  // before anything reads it
+    for (const UOp* access : buffers_[node].accesses) {
+      if (access->op() == Op::kLoad) is_filled = is_filled && LoadsFilledScratch(access, ranges);
+    }
+    if (is_filled) continue;
     EnterNode(node);
     EmitZeros(buffers_[node].base, size);
   }

@@ -103,12 +103,13 @@ std::pair<int64_t, int64_t> ChunksOf(int64_t extent, int64_t most, int64_t small
 // prepares its own, and only then rows.
 std::vector<Scheduler::LoopCut> Scheduler::CutTiles(const std::vector<const UOp*>& loops,
                                                     const UOp* sink, int64_t wanted) {
-  constexpr int64_t kTile = 32, kFewestRows = 128, kFewRows = 8;
+  constexpr int64_t kTile = 32, kFewestRows = 128, kFewRows = 8, kStretch = 512;
   std::vector<LoopRole> roles = RolesIn(sink, loops);
   std::vector<LoopCut> cuts;
-  int64_t left = wanted, columns = 1;
+  int64_t left = wanted, columns = 1, rows = 1;
   for (size_t i = 0; i < roles.size(); ++i) {
-    if (roles[i] == LoopRole::kColumn) columns *= ConstInt(loops[i]->source(0));
+    if (roles[i] == LoopRole::kBatch) continue;
+    (roles[i] == LoopRole::kColumn ? columns : rows) *= ConstInt(loops[i]->source(0));
   }
   auto cut = [&](const UOp* loop, int64_t most, int64_t smallest, int64_t tile) {
     int64_t extent = ConstInt(loop->source(0));
@@ -125,13 +126,14 @@ std::vector<Scheduler::LoopCut> Scheduler::CutTiles(const std::vector<const UOp*
       if (role == LoopRole::kBatch) {
         cut(loops[i], left, 1, 1);
       } else if (role == LoopRole::kColumn && is_last) {
-        cut(loops[i], left, kTile, kTile);
+        // Few rows read an operand once: in stretches that prefetching has time for.
+        cut(loops[i], left, rows <= 2 * kFewRows ? kStretch : kTile, kTile);
       } else if (role == LoopRole::kColumn) {
         int64_t extent = ConstInt(loops[i]->source(0));
         int64_t most = std::min(left, columns / (2 * kTile));
         columns /= extent;
         int64_t even = EvenChunks(extent, most, columns, kTile);
-        cut(loops[i], even * 2 > most ? even : most, 1, 1);
+        cut(loops[i], even * 4 > most ? even : most, 1, 1);
       } else {
         cut(loops[i], left, kFewestRows, kFewRows);
       }

@@ -99,6 +99,7 @@ class Rearranger {
   }
 
   absl::StatusOr<const UOp*> Merge() {
+    if (IsFold()) return MergeFolds();
     SVOD_RETURN_IF_ERROR(FindLoop());
     const UOp* inner = end_->num_sources() == 2 ? end_->source(1) : nullptr;
     if (inner == nullptr || inner->op() != Op::kEnd) {
@@ -106,26 +107,73 @@ class Rearranger {
     }
     const UOp *i = end_->source(0), *j = inner->source(0), *extent = j->source(0);
     if (!IsConst(extent)) return Illegal("the extent of the loop inside is not constant");
-    SVOD_RETURN_IF_ERROR(CheckMovesAsOne(i, j));
-    // Positions are sums: one counter's share is the other's times the extent.
-    const UOp* count = IsConst(i->source(0))
-                           ? pass_.context.Index(ConstInt(i->source(0)) * ConstInt(extent))
-                           : Make(Op::kMul, {i->source(0), extent});
-    const UOp* merged = Make(Op::kRange, {count}, i->argument());
-    copies_[i] = pass_.context.Index(0);
-    copies_[j] = merged;
+    SVOD_RETURN_IF_ERROR(ReplaceByOne(i, j));
     return Rebuild([&](const UOp* node, std::vector<const UOp*>& sources) -> const UOp* {
       if (node == end_) return copies_.at(inner);
-      for (size_t k = sources.size(); node->op() == Op::kAfter && k-- > 1;) {
-        if (node->source(static_cast<int>(k)) == i) {
-          sources.erase(sources.begin() + static_cast<ptrdiff_t>(k));
-        }
-      }
+      if (node->op() == Op::kAfter) DropSource(node, i, sources);
       return nullptr;
     });
   }
 
  private:
+  bool IsFold() const {
+    return std::any_of(order_.begin(), order_.end(), [&](const UOp* node) {
+      if (node->op() != Op::kRange) return false;
+      const auto& axis = node->arg<AxisArgument>();
+      return axis.axis == axis_ && axis.kind == AxisKind::kReduce;
+    });
+  }
+
+  // Two counters that every reduction with one of them folds over one right after the other.
+  absl::StatusOr<const UOp*> MergeFolds() {
+    const UOp *i = nullptr, *j = nullptr;
+    for (const UOp* node : order_) {
+      if (node->op() != Op::kReduce) continue;
+      for (int k = 1; k < node->num_sources(); ++k) {
+        if (node->source(k)->arg<AxisArgument>().axis != axis_) continue;
+        i = node->source(k);
+        j = k + 1 < node->num_sources() ? node->source(k + 1) : nullptr;
+      }
+    }
+    if (i == nullptr || j == nullptr) return Illegal("expected another counter folded inside it");
+    for (const UOp* node : order_) {
+      if (node->op() != Op::kReduce) continue;
+      absl::Span<const UOp* const> folded = node->sources().subspan(1);
+      auto at = std::find(folded.begin(), folded.end(), i);
+      bool has_j = std::find(folded.begin(), folded.end(), j) != folded.end();
+      bool is_pair = at != folded.end() && at + 1 != folded.end() && *(at + 1) == j;
+      if (!is_pair && (has_j || at != folded.end())) {
+        return Illegal("a reduction folds over one of them alone");
+      }
+    }
+    if (!IsConst(j->source(0))) return Illegal("the extent of the loop inside is not constant");
+    SVOD_RETURN_IF_ERROR(ReplaceByOne(i, j));
+    return Rebuild([&](const UOp* node, std::vector<const UOp*>& sources) -> const UOp* {
+      if (node->op() == Op::kAfter || node->op() == Op::kReduce) DropSource(node, i, sources);
+      return nullptr;
+    });
+  }
+
+  static void DropSource(const UOp* node, const UOp* dropped, std::vector<const UOp*>& sources) {
+    for (size_t k = sources.size(); k-- > 1;) {
+      if (node->source(static_cast<int>(k)) == dropped) {
+        sources.erase(sources.begin() + static_cast<ptrdiff_t>(k));
+      }
+    }
+  }
+
+  // Positions are sums: one counter's share is the other's times the extent.
+  absl::Status ReplaceByOne(const UOp* i, const UOp* j) {
+    SVOD_RETURN_IF_ERROR(CheckMovesAsOne(i, j));
+    const UOp* extent = j->source(0);
+    const UOp* count = IsConst(i->source(0))
+                           ? pass_.context.Index(ConstInt(i->source(0)) * ConstInt(extent))
+                           : Make(Op::kMul, {i->source(0), extent});
+    copies_[i] = pass_.context.Index(0);
+    copies_[j] = Make(Op::kRange, {count}, i->argument());
+    return error_;
+  }
+
   // Counters may only be parts of positions, and there only in one proportion.
   absl::Status CheckMovesAsOne(const UOp* i, const UOp* j) {
     int64_t extent = ConstInt(j->source(0));
@@ -137,9 +185,10 @@ class Rearranger {
         if (!moving.contains(node->source(k))) continue;
         moves = true;
         if (node->op() == Op::kIndex && k == 1) continue;
+        if (node->op() == Op::kReduce && k > 0) continue;
         if (!is_part) return Illegal("a counter is more than a part of positions");
       }
-      if (!moves) continue;
+      if (!moves || node->op() == Op::kReduce) continue;
       if (node->op() != Op::kIndex) {
         moving.insert(node);
         continue;

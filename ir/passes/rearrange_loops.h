@@ -21,7 +21,8 @@ absl::StatusOr<const UOp*> SplitLoop(const UOp* sink, int64_t axis, int64_t amou
 // that matters.
 absl::StatusOr<const UOp*> SwapLoops(const UOp* sink, int64_t axis, PassContext& context);
 
-// Loop `axis` and the one loop directly inside it become one loop, with the axis of the outer one.
+// Loop `axis` and the one loop directly inside it become one loop, with the axis of the outer one;
+// so do two counters that reductions fold over one right after the other.
 // Errors: InvalidArgument, saying why, unless every access that moves with them moves as if they
 // were one: by as much with the outer counter as with all iterations of the inner one.
 absl::StatusOr<const UOp*> MergeLoops(const UOp* sink, int64_t axis, PassContext& context);
