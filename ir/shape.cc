@@ -265,7 +265,29 @@ bool Dims::Same(const UOp* a, const UOp* b) {
 bool Dims::AtMost(const UOp* a, const UOp* b) {
   if (ranges_.Of(a).max <= ranges_.Of(b).min) return true;
   Affine difference = ranges_.AffineOf(b) - ranges_.AffineOf(a);
-  return difference.exact && BoundsOf(difference, ranges_).min >= 0;
+  if (!difference.exact) return false;
+  if (BoundsOf(difference, ranges_).min >= 0) return true;
+  // d * floordiv(x, d) is x less a rest of 0 to d - 1: steps that windows take in a dimension.
+  Affine whole = difference;
+  int64_t least_rest = 0;
+  for (const Term& term : difference.terms) {
+    if (term.atoms.size() != 1 || term.atoms[0].node->op() != Op::kFloordiv) continue;
+    const UOp* quotient = term.atoms[0].node;
+    if (!IsConst(quotient->source(1))) continue;
+    int64_t divisor = ConstInt(quotient->source(1)), rest;
+    if (divisor <= 0 || term.coefficient % divisor != 0) continue;
+    int64_t times = term.coefficient / divisor;
+    if (__builtin_mul_overflow(std::max<int64_t>(times, 0), divisor - 1, &rest) ||
+        __builtin_sub_overflow(least_rest, rest, &least_rest)) {
+      return false;
+    }
+    Affine part;
+    part.terms = {term};
+    whole = whole - part + ranges_.AffineOf(quotient->source(0)) * Affine::Constant(times);
+  }
+  int64_t least;
+  return whole.exact && !__builtin_add_overflow(BoundsOf(whole, ranges_).min, least_rest, &least) &&
+         least >= 0;
 }
 
 bool Dims::BroadcastsTo(ShapeSpan from, ShapeSpan to) {

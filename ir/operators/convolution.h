@@ -24,7 +24,7 @@ struct ConvolutionOptions {
 // x [N, C, i...], weight [O, C / groups, k...], bias [O] or null, of one dtype: [N, O, o...], with
 // o = floor((i + padding - dilation * (k - 1) - 1) / stride) + 1. The weights are not mirrored. A
 // product and one REDUCE_AXIS over channels and kernel. f16 and bf16 are worked out in f32 and
-// rounded once. N, and spatial dimensions of stride 1, may be symbolic. Null after a failure, which
+// rounded once. N and spatial dimensions may be symbolic. Null after a failure, which
 // the builder holds.
 const UOp* Convolution(TensorBuilder& builder, const UOp* x, const UOp* weight, const UOp* bias,
                        const ConvolutionOptions& options = {});

@@ -16,10 +16,10 @@ const UOp* ReshapeAxis(TensorBuilder& builder, const UOp* x, int64_t axis, const
 }
 
 // x with dimension `axis` as `count` steps of `step`, of which the first element stays.
-const UOp* FirstOfSteps(TensorBuilder& builder, const UOp* x, int64_t axis, int64_t count,
+const UOp* FirstOfSteps(TensorBuilder& builder, const UOp* x, int64_t axis, const UOp* count,
                         int64_t step) {
   if (step == 1) return x;
-  x = ReshapeAxis(builder, x, axis, {builder.Index(count), builder.Index(step)});
+  x = ReshapeAxis(builder, x, axis, {count, builder.Index(step)});
   x = builder.ShrinkAxis(x, axis + 1, builder.Index(0), builder.Index(1));
   return builder.Squeeze(x, axis + 1);
 }
@@ -38,20 +38,21 @@ const UOp* WindowAxis(TensorBuilder& builder, absl::string_view op, const UOp* x
                                      ShapeToString(builder.ShapeOf(x)), " (padded)"),
                         ToString(length), absl::StrCat("at least ", reach));
   }
-  if (stride > 1 && !IsConst(length)) {
-    return FailOperator(builder, op, "dimension with a stride", ToString(length), "a constant");
-  }
-  const UOp *zero = builder.Index(0), *k = builder.Index(size);
+  const UOp *zero = builder.Index(0), *k = builder.Index(size), *step = builder.Index(stride);
+  const UOp* rest = dims.Sub(length, builder.Index(reach));
+  const UOp* count = dims.Add(dims.Floordiv(rest, step), builder.Index(1));
+  const UOp* whole = dims.Mul(count, step);
   if (stride >= reach) {
     if (stride == 1) return builder.Unsqueeze(x, axis);  // one element each
     // Windows apart: each is the beginning of a step.
-    int64_t n = ConstInt(length), count = (n - reach) / stride + 1, whole = count * stride;
-    if (whole > n) {
-      x = builder.PadAxis(x, axis, builder.ConstInt(x->dtype(), 0), zero, builder.Index(whole - n));
-    } else {
-      x = builder.ShrinkAxis(x, axis, zero, builder.Index(whole));
+    const UOp* missing = dims.Sub(whole, length);
+    if (dims.RangeOf(missing).max > 0) {  // up to a whole step, if the last one may be cut short
+      bool is_sure = IsConst(missing);
+      const UOp* more = is_sure ? missing : builder.Index(stride - reach);
+      x = builder.PadAxis(x, axis, builder.ConstInt(x->dtype(), 0), zero, more);
     }
-    x = ReshapeAxis(builder, x, axis, {builder.Index(count), builder.Index(stride)});
+    x = builder.ShrinkAxis(x, axis, zero, whole);
+    x = ReshapeAxis(builder, x, axis, {count, step});
     // reach elements, then dilation - 1 more so that they are `size` whole steps.
     int64_t span = size * dilation;
     if (span > stride) {
@@ -60,7 +61,7 @@ const UOp* WindowAxis(TensorBuilder& builder, absl::string_view op, const UOp* x
     } else {
       x = builder.ShrinkAxis(x, axis + 1, zero, builder.Index(span));
     }
-    x = FirstOfSteps(builder, x, axis + 1, size, dilation);
+    x = FirstOfSteps(builder, x, axis + 1, k, dilation);
     return builder.Transpose(x, axis, axis + 1);
   }
   // Copies of the dimension end to end, cut into rows of length + dilation: row j begins j *
@@ -79,12 +80,7 @@ const UOp* WindowAxis(TensorBuilder& builder, absl::string_view op, const UOp* x
   x = builder.Reshape(x, flat);
   x = builder.ShrinkAxis(x, axis, zero, dims.Mul(k, row));
   x = ReshapeAxis(builder, x, axis, {k, row});
-  if (stride == 1) {
-    const UOp* count = dims.Sub(length, builder.Index(reach - 1));
-    return builder.ShrinkAxis(x, axis + 1, zero, count);
-  }
-  int64_t count = (ConstInt(length) - reach) / stride + 1;
-  x = builder.ShrinkAxis(x, axis + 1, zero, builder.Index(count * stride));
+  x = builder.ShrinkAxis(x, axis + 1, zero, whole);
   return FirstOfSteps(builder, x, axis + 1, count, stride);
 }
 

@@ -32,8 +32,7 @@ const UOp* PadSpatial(TensorBuilder& builder, const UOp* x, const UOp* value,
 
 // x [lead..., i...], already padded, as [lead..., o..., k...]: element (o, k) is x's at o * stride
 // + k * dilation; o = floor((i - dilation * (k - 1) - 1) / stride) + 1. By movement ops alone, so
-// that every access is affine. Dimensions with a stride of 1 may be symbolic. Errors: windows that
-// do not fit, symbolic dimensions with another stride.
+// that every access is affine. Dimensions may be symbolic. Errors: windows that do not fit.
 const UOp* Windows(TensorBuilder& builder, absl::string_view op, const UOp* x,
                    const WindowOptions& options);
 

@@ -232,8 +232,14 @@ TEST_F(OperatorsWindowsTest, BatchAndLengthMayBeSymbolic) {
   Expect(Call("conv_transpose", {y, w}), {2, 1, 4}, {-2, -2, 2, 2, -20, -20, 20, 20});
   Expect(Call("max_pool", {x}, {{"kernel", Ints{2}}, {"stride", Ints{1}}}), {2, 1, 3},
          {2, 3, 4, 20, 30, 40});
-  Call("conv", {x, w}, {{"stride", Ints{2}}});
-  ExpectFailure("conv: dimension with a stride, got t, expected a constant");
+  // With strides, whether windows overlap, touch or lie apart.
+  const UOp* strided = Call("conv", {x, w}, {{"stride", Ints{2}}, {"padding", Ints{1}}});
+  EXPECT_EQ(ShapeOf(strided), "f32[n, 1, floordiv(t + 1, 2)]");
+  Expect(strided, {2, 1, 2}, {-2, -2, -20, -20});
+  Expect(Call("max_pool", {x}, {{"kernel", Ints{2}}}), {2, 1, 2}, {2, 4, 20, 40});
+  Expect(Call("max_pool", {x}, {{"kernel", Ints{2}}, {"stride", Ints{3}}}), {2, 1, 1}, {2, 20});
+  const UOp* point = Given(Scalar::kF32, {1, 1, 1}, {1});
+  Expect(Call("conv", {x, point}, {{"stride", Ints{3}}}), {2, 1, 2}, {1, 4, 10, 40});
 }
 
 TEST_F(OperatorsWindowsTest, WhatDoesNotFitIsNamed) {
