@@ -115,20 +115,23 @@ absl::StatusOr<RunRequest> RequestFromFlags() {
   return request;
 }
 
-// NAME=LEAST..MOST or NAME=SIZE.
+// NAME=LEAST..MOST, NAME=LEAST..MOST..STEP or NAME=SIZE.
 absl::StatusOr<std::vector<NamedBounds>> DimsFromFlags() {
   std::vector<NamedBounds> dims;
   for (const std::string& value : absl::GetFlag(FLAGS_dim).values) {
     size_t equals = value.rfind('=');
     NamedBounds bounds{value.substr(0, equals)};
-    std::pair<std::string, std::string> parts = absl::StrSplit(
-        equals == std::string::npos ? "" : value.substr(equals + 1), absl::MaxSplits("..", 1));
-    if (parts.second.empty()) parts.second = parts.first;
-    bool ok = !bounds.name.empty() && absl::SimpleAtoi(parts.first, &bounds.min) &&
-              absl::SimpleAtoi(parts.second, &bounds.max) && bounds.min <= bounds.max;
+    std::vector<std::string> parts =
+        absl::StrSplit(equals == std::string::npos ? "" : value.substr(equals + 1), "..");
+    if (parts.size() == 1) parts.push_back(parts[0]);
+    if (parts.size() == 2) parts.push_back("1");
+    bool ok = !bounds.name.empty() && parts.size() == 3 &&
+              absl::SimpleAtoi(parts[0], &bounds.min) && absl::SimpleAtoi(parts[1], &bounds.max) &&
+              absl::SimpleAtoi(parts[2], &bounds.multiple) && bounds.min <= bounds.max;
     if (!ok) {
-      return UsageError(
-          absl::StrCat("flag --dim: got '", value, "', expected NAME=LEAST..MOST or NAME=SIZE"));
+      return UsageError(absl::StrCat("flag --dim: got '", value,
+                                     "', expected NAME=LEAST..MOST, NAME=LEAST..MOST..STEP or "
+                                     "NAME=SIZE"));
     }
     dims.push_back(std::move(bounds));
   }

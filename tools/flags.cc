@@ -16,8 +16,10 @@ ABSL_FLAG(double, rtol, 0, "largest difference relative to the expected value th
 ABSL_FLAG(std::string, cache_dir, "",
           "directory of compiled kernels; 'off' for none; empty for the user's cache directory");
 ABSL_FLAG(std::string, cpu, "", "target CPU as LLVM names it, such as haswell; empty for the host");
-ABSL_FLAG(svod::RepeatedFlag, dim, {},
-          "bounds of a symbolic dimension of an ONNX model, as NAME=LEAST..MOST or NAME=SIZE");
+ABSL_FLAG(
+    svod::RepeatedFlag, dim, {},
+    "bounds of a symbolic dimension of an ONNX model: NAME=LEAST..MOST, NAME=LEAST..MOST..STEP "
+    "or NAME=SIZE");
 ABSL_FLAG(std::string, emit, "uops", "what to print: uops, llvm or asm");
 ABSL_FLAG(svod::RepeatedFlag, expected_output, {},
           "tensor that an output must equal, in order or as NAME=TENSOR");

@@ -34,7 +34,8 @@ absl::StatusOr<NamedTensor> ToTensor(const OnnxTensor& output) {
 
 OnnxImportOptions ImportOptions(const std::vector<NamedBounds>& dims) {
   OnnxImportOptions options;
-  for (const NamedBounds& bounds : dims) options.dims[bounds.name] = {bounds.min, bounds.max};
+  for (const NamedBounds& bounds : dims)
+    options.dims[bounds.name] = {bounds.min, bounds.max, bounds.multiple};
   return options;
 }
 

@@ -19,7 +19,7 @@ bool IsOnnxFile(absl::string_view path);
 // Bounds of a symbolic dimension.
 struct NamedBounds {
   std::string name;
-  int64_t min = 1, max = 1;
+  int64_t min = 1, max = 1, multiple = 1;
 };
 
 // Loads, prepares and runs a model; `request.variables` has no meaning. Inputs that are not given

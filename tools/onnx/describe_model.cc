@@ -79,7 +79,7 @@ std::vector<std::string> AssumeDims(const onnx::GraphProto& graph, OnnxImportOpt
       if (shape.dim(i).has_dim_value() && shape.dim(i).dim_value() >= 0) continue;
       std::string name = shape.dim(i).dim_param();
       if (name.empty()) name = absl::StrCat(info.name(), "_", i);
-      auto [bounds, is_new] = options->dims.try_emplace(name, DimBounds{1, 1});
+      auto [bounds, is_new] = options->dims.try_emplace(name, DimBounds{1, 1, 1});
       if (is_new) assumed.push_back(name);
       bounds->second.min = bounds->second.max;
     }

@@ -225,16 +225,21 @@ std::optional<Shape> GraphImporter::InputShape(const onnx::ValueInfoProto& info,
     if (name.empty()) name = absl::StrCat(info.name(), "_", i);
     auto bounds = options_.dims.find(name);
     if (bounds != options_.dims.end()) {
-      auto [min, max] = bounds->second;
-      if (min < 0 || min > max || max > (int64_t{1} << 40)) {
-        Record(where, absl::InvalidArgumentError(
-                          absl::StrCat("dimension '", name, "': bounds, got ", min, " to ", max,
-                                       ", expected 0 <= least <= most <= 2^40")));
+      auto [min, max, multiple] = bounds->second;
+      if (multiple < 1 || min < 0 || min > max || max > (int64_t{1} << 40) || min % multiple != 0 ||
+          max % multiple != 0) {
+        Record(where, absl::InvalidArgumentError(absl::StrCat(
+                          "dimension '", name, "': bounds, got ", min, " to ", max,
+                          multiple == 1 ? "" : absl::StrCat(" in steps of ", multiple),
+                          ", expected 0 <= least <= most <= 2^40, multiples of the step")));
         return std::nullopt;
       }
       const UOp*& value = dims_[name];
       if (value == nullptr && min == max) value = builder_.Index(min);
-      if (value == nullptr) value = builder_.Variable(UniqueName(name), min, max);
+      if (value == nullptr) {
+        value = builder_.Variable(UniqueName(name), min / multiple, max / multiple);
+        value = builder_.dims().Mul(value, builder_.Index(multiple));
+      }
       shape.push_back(value);
       continue;
     }

@@ -20,10 +20,12 @@ class ModelProto;
 
 namespace svod {
 
-// The values that a symbolic dimension may take, both inclusive. One value makes it a constant.
+// The values that a symbolic dimension may take: from min to max, both inclusive, multiples of
+// `multiple` as both are. One value makes it a constant.
 struct DimBounds {
   int64_t min = 1;
   int64_t max = 1;
+  int64_t multiple = 1;
 };
 
 struct OnnxImportOptions {

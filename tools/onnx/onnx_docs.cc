@@ -41,8 +41,9 @@ auto outputs = (*model)->Run({{"", x}});   // the first run of a shape prepares 
 
 A dimension that has a name in the model, or none (then it is called INPUT_AXIS, such as `x_0`), is
 symbolic. `--dim=N=1..64`, or `OnnxModelOptions::dims`, gives it bounds: one plan then serves all
-sizes in them. `--dim=N=8` makes it a constant. Without either it has the size of the inputs that
-come, and other sizes get a plan of their own.
+sizes in them. `--dim=H=32..640..32` allows multiples of 32 alone, which models want that halve an
+image and double it again. `--dim=N=8` makes it a constant. Without any of these it has the size of
+the inputs that come, and other sizes get a plan of their own.
 
 Shapes that a model computes, by Shape, Gather, Concat and any other operators, are worked out from
 the tensor graph when the model is loaded, with symbolic dimensions in them. Where a shape depends on

@@ -233,14 +233,22 @@ absl::Status OnnxModel::Bind(OnnxPlan& plan, absl::Span<const OnnxTensor> inputs
         fits = ConstInt(dimension) == tensor.shape[i];
         continue;
       }
+      // A variable, or a multiple of one.
+      int64_t multiple = 1;
+      if (dimension->op() == Op::kMul) {
+        multiple = ConstInt(dimension->source(1));
+        dimension = dimension->source(0);
+      }
       std::string name(dimension->arg<VariableArgument>().name);
+      int64_t number = tensor.shape[i] / multiple;
+      fits = tensor.shape[i] % multiple == 0;
       bool is_new = true;
       for (const auto& [known, value] : variables) {
         if (known != name) continue;
         is_new = false;
-        fits = value == tensor.shape[i];
+        fits = fits && value == number;
       }
-      if (is_new) variables.emplace_back(std::move(name), tensor.shape[i]);
+      if (is_new) variables.emplace_back(std::move(name), number);
     }
     if (!fits) {
       return absl::InvalidArgumentError(absl::StrCat("input ", info.name, ": got ", TypeOf(tensor),

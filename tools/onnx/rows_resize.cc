@@ -37,6 +37,7 @@ struct ResizeOptions {
 struct Axis {
   int64_t in = 1, out = 1;
   double scale = 1, crop_begin = 0, crop_end = 1;
+  int64_t repeat = 1;  // of a symbolic dimension: how often each element stands in a row
 };
 
 double PlaceOf(const ResizeOptions& options, const Axis& axis, int64_t i) {
@@ -180,6 +181,12 @@ OnnxResults ResizeBy(OnnxNode& node, const ResizeOptions& options, const std::ve
   const UOp* outside = nullptr;
   for (size_t i = 0; i < axes.size(); ++i) {
     const Axis& axis = axes[i];
+    if (axis.in < 0) {
+      if (axis.repeat > 1) {
+        result = Repeat(builder, result, axis.repeat, static_cast<int64_t>(i));
+      }
+      continue;
+    }
     bool is_whole = axis.in == axis.out && axis.scale == 1 && options.coordinates != kCropAndResize;
     if (is_whole) continue;
     if (axis.in < 1 || axis.out < 0 || axis.out > (int64_t{1} << 28)) {
@@ -212,12 +219,32 @@ std::vector<Axis> AxesOf(OnnxNode& node) {
   return axes;
 }
 
-bool Scale(OnnxNode& node, Axis* axis, double scale) {
+// Whether resizing to `times` the size is to repeat each element, whatever the size: places are
+// then the same in every cell, so that some cells stand for all.
+bool Repeats(const ResizeOptions& options, int64_t times) {
+  if (options.mode != kNearest || options.coordinates == kAlignCorners ||
+      options.coordinates == kCropAndResize) {
+    return false;
+  }
+  Axis sample{4, 4 * times, static_cast<double>(times)};
+  Taps taps = TapsOf(options, sample);
+  for (int64_t i = 0; i < sample.out; ++i) {
+    if (taps.positions[static_cast<size_t>(i)] != i / times) return false;
+  }
+  return true;
+}
+
+bool Scale(OnnxNode& node, const ResizeOptions& options, Axis* axis, double scale) {
   if (!(scale > 0) || !std::isfinite(scale)) {
     node.Fail(absl::StrCat("scale, got ", scale, ", expected a number above 0"));
     return false;
   }
   if (axis->in < 0) {
+    bool is_whole = scale == std::floor(scale) && scale <= 4096;
+    if (is_whole && Repeats(options, static_cast<int64_t>(scale))) {
+      axis->repeat = static_cast<int64_t>(scale);
+      return true;
+    }
     if (scale != 1) node.FailUnsupported("a symbolic dimension that is resized");
     return scale == 1;
   }
@@ -240,7 +267,7 @@ OnnxResults ImportUpsample(OnnxNode& node) {
   std::vector<Axis> axes = AxesOf(node);
   if (scales.size() != axes.size()) return node.Fail("scales, expected one for each dimension");
   for (size_t i = 0; i < axes.size(); ++i) {
-    if (!Scale(node, &axes[i], scales[i])) return {};
+    if (!Scale(node, options, &axes[i], scales[i])) return {};
   }
   return ResizeBy(node, options, axes);
 }
@@ -300,7 +327,7 @@ OnnxResults ImportResize(OnnxNode& node) {
       axis.crop_end = crop[i + chosen.size()];
     }
     if (by_scales) {
-      if (!Scale(node, &axis, (*scales)[i])) return {};
+      if (!Scale(node, options, &axis, (*scales)[i])) return {};
       continue;
     }
     const UOp* size = (*sizes)[i];
@@ -325,8 +352,15 @@ OnnxRows OnnxResizeRows() {
        4,
        ImportResize,
        "",
-       "resized dimensions are constant; no keep_aspect_ratio_policy"},
-      {"Upsample", {7, 9}, 1, 2, ImportUpsample, "", "resized dimensions are constant", 10},
+       "resized dimensions are constant, or nearest by whole scales; no keep_aspect_ratio_policy"},
+      {"Upsample",
+       {7, 9},
+       1,
+       2,
+       ImportUpsample,
+       "",
+       "resized dimensions are constant, or nearest by whole scales",
+       10},
   };
 }
 

@@ -86,7 +86,11 @@ TEST(ImportErrorsTest, SymbolicDimensionsNeedBounds) {
   options.dims["x_1"] = {5, 4};
   ExpectError(ImportError(maker, options), absl::StatusCode::kInvalidArgument,
               "input 'x': dimension 'x_1': bounds, got 5 to 4, expected 0 <= least <= most <= "
-              "2^40");
+              "2^40, multiples of the step");
+  options.dims["x_1"] = {4, 10, 4};
+  ExpectError(ImportError(maker, options), absl::StatusCode::kInvalidArgument,
+              "input 'x': dimension 'x_1': bounds, got 4 to 10 in steps of 4, expected 0 <= least "
+              "<= most <= 2^40, multiples of the step");
 }
 
 TEST(ImportErrorsTest, InitializersAreChecked) {

@@ -90,6 +90,36 @@ TEST(OnnxModelTest, OnePlanServesAllSizesWithinBounds) {
             absl::StatusCode::kOutOfRange);
 }
 
+TEST(OnnxModelTest, MultiplesLetHalvingAndDoublingMeet) {
+  ModelMaker maker;
+  maker.Input("x", "1 1 H").Output("y");
+  maker.Floats("scales", {1, 1, 2}, {3});
+  onnx::NodeProto& pool = maker.Node("MaxPool", "x", "half");
+  for (const char* name : {"kernel_shape", "strides"}) {
+    onnx::AttributeProto& attribute = *pool.add_attribute();
+    attribute.set_name(name);
+    attribute.set_type(onnx::AttributeProto::INTS);
+    attribute.add_ints(2);
+  }
+  onnx::NodeProto& resize = maker.Node("Resize", "half - scales", "whole");
+  SetString(resize, "coordinate_transformation_mode", "asymmetric");
+  SetString(resize, "nearest_mode", "floor");
+  maker.Node("Add", "x whole", "y");
+  OnnxModelOptions options;
+  options.dims["H"] = {2, 8};
+  auto refused = Open(maker, options);
+  ASSERT_TRUE(refused.ok());
+  EXPECT_FALSE((*refused)->Run({{{"", FloatTensor({1, 1, 2}, {1, 2})}}}).ok());
+  options.dims["H"] = {2, 8, 2};
+  auto model = Open(maker, options);
+  ASSERT_TRUE(model.ok());
+  auto outputs = (*model)->Run({{{"", FloatTensor({1, 1, 4}, {1, 2, 3, 4})}}});
+  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  EXPECT_THAT(FloatsOf((*outputs)[0].tensor), ElementsAre(3, 4, 7, 8));
+  EXPECT_EQ((*model)->Run({{{"", FloatTensor({1, 1, 3}, {1, 2, 3})}}}).status().message(),
+            "input x: got f32[1, 1, 3], expected f32[1, 1, H * 2]");
+}
+
 TEST(OnnxModelTest, WithoutBoundsEverySizeHasItsPlan) {
   ModelMaker maker;
   maker.Input("x", "N").Output("y");
