@@ -12,10 +12,11 @@ namespace {
 // Costs, in units of one cheap elementwise op on one element.
 constexpr double kMaxWork = 1e12;
 constexpr double kDivision = 4, kTranscendentalWork = 12, kGather = 3;
-constexpr double kStageCost = 4;        // storing an element in scratch memory, and loading it
-constexpr double kMaterialiseCost = 8;  // the same in a buffer
-constexpr double kCheap = 8;            // recomputed wherever it is needed
-constexpr size_t kMaxVariants = 16;     // different elements that one kernel computes of a value
+constexpr double kStageCost = 4;         // storing an element in scratch memory, and loading it
+constexpr double kMaterialiseCost = 8;   // the same in a buffer
+constexpr double kCheap = 8;             // recomputed wherever it is needed
+constexpr double kLongContraction = 16;  // products in a sum that is worth tiles of its own
+constexpr size_t kMaxVariants = 16;      // different elements that one kernel computes of a value
 // What a row-by-row contraction may read again for each row [elements]: half of a second-level
 // cache.
 constexpr double kMaxStreamed = 1 << 16;
@@ -191,6 +192,11 @@ absl::StatusOr<Scheduler::Decision> Scheduler::Decide(const UOp* node, Stage* st
   if (num_kernels > 1) {
     if (is_cheap) return Decision{Place::kInlined, "cheap to compute again"};
     return Decision{Place::kMaterialised, absl::StrCat(num_kernels, " kernels read it")};
+  }
+  bool is_folded = value.kind == Kind::kContraction && value.contracted >= kLongContraction &&
+                   in_reduce && !kernels_[static_cast<size_t>(*users.begin())].stages_rows;
+  if (variants == 1 && !is_repeated && is_folded) {
+    return Decision{Place::kMaterialised, "sums of products that are folded would not be tiles"};
   }
   if (variants == 1 && !is_repeated) return Decision{Place::kInlined, "one use"};
   if (is_cheap && variants <= kMaxVariants) {
