@@ -107,11 +107,10 @@ absl::Status KernelLowering::PlaceScratch() {
     placed.push_back({node, size});
   }
   // Loops come after all allocas, which must stand in the first block to cost nothing.
-  RangeAnalysis ranges;
   for (const auto& [node, size] : placed) {
     bool is_filled = true;  // before anything reads it
     for (const UOp* access : buffers_[node].accesses) {
-      if (access->op() == Op::kLoad) is_filled = is_filled && LoadsFilledScratch(access, ranges);
+      if (access->op() == Op::kLoad) is_filled = is_filled && LoadsFilledScratch(access, ranges_);
     }
     if (is_filled) continue;
     EnterNode(node);

@@ -1,5 +1,6 @@
 #include "jit/lower_to_llvm.h"
 
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -230,10 +231,42 @@ llvm::Value* KernelLowering::EmitVector(const UOp* node) {
   return b_.CreateShuffleVector(vector, std::vector<int>(listed.begin(), listed.end()));
 }
 
+// A vector of positions modulo 2^32: sums of scalars and constants are taken apart, so that only
+// half as many registers are added and compared.
+llvm::Value* KernelLowering::EmitNarrow(const UOp* node) {
+  llvm::Type* type = llvm::FixedVectorType::get(b_.getInt32Ty(), node->dtype().lanes);
+  if (node->op() == Op::kAdd) {
+    return b_.CreateAdd(EmitNarrow(node->source(0)), EmitNarrow(node->source(1)));
+  }
+  if (node->op() == Op::kSplat) {
+    return b_.CreateVectorSplat(static_cast<unsigned>(node->dtype().lanes),
+                                b_.CreateTrunc(ValueOf(node->source(0)), b_.getInt32Ty()));
+  }
+  return b_.CreateTrunc(ValueOf(node), type);
+}
+
+// Whether a comparison of vectors of positions gives the same on their low halves.
+bool KernelLowering::IsNarrowComparison(const UOp* node) {
+  bool compares = node->op() == Op::kCmpLt || node->op() == Op::kCmpLe;
+  if (!compares || node->dtype().lanes < 2 ||
+      node->source(0)->dtype() != DType(Scalar::kIndex).with_lanes(node->dtype().lanes)) {
+    return false;
+  }
+  const IntRange half{std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max()};
+  for (const UOp* source : node->sources()) {
+    IntRange range = ranges_.Of(source);
+    if (!half.Contains(range.min) || !half.Contains(range.max)) return false;
+  }
+  return true;
+}
+
 void KernelLowering::EmitNode(const UOp* node) {
   EnterNode(node);
   const Op op = node->op();
-  if (IsElementwise(op)) {
+  if (IsNarrowComparison(node)) {
+    llvm::Value *x = EmitNarrow(node->source(0)), *y = EmitNarrow(node->source(1));
+    SetValue(node, op == Op::kCmpLt ? b_.CreateICmpSLT(x, y) : b_.CreateICmpSLE(x, y));
+  } else if (IsElementwise(op)) {
     absl::InlinedVector<Value*, 4> operands;
     for (const UOp* source : node->sources()) operands.push_back(ValueOf(source));
     SetValue(node, alu_.Elementwise(node, operands));

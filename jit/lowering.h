@@ -10,6 +10,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "ir/linearize.h"
+#include "ir/ranges.h"
 #include "ir/uop.h"
 #include "jit/emit_alu.h"
 #include "jit/lower_to_llvm.h"
@@ -66,6 +67,8 @@ class KernelLowering {
   void EmitVariables();
   void EmitNode(const UOp* node);
   Value* EmitVector(const UOp* node);
+  bool IsNarrowComparison(const UOp* node);
+  Value* EmitNarrow(const UOp* node);
   void EraseDeadInstructions();
   void EnterNode(const UOp* node);
   const std::string& NameOf(const UOp* node);
@@ -111,6 +114,7 @@ class KernelLowering {
   llvm::LLVMContext& context_;
   const LowerOptions& options_;
   LinearKernel linear_;
+  RangeAnalysis ranges_;
   std::unique_ptr<llvm::Module> module_;
   llvm::Function* function_ = nullptr;
   llvm::IRBuilder<llvm::ConstantFolder, llvm::IRBuilderCallbackInserter> b_;

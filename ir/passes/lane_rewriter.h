@@ -44,6 +44,10 @@ class LaneRewriter {
   absl::StatusOr<const UOp*> Vector(const Form& form);
   absl::StatusOr<const UOp*> Address(const UOp* index, bool* is_scattered,
                                      const absl::flat_hash_map<const UOp*, const UOp*>& replaced);
+  bool IsNearlyDense(const UOp* index,
+                     const absl::flat_hash_map<const UOp*, const UOp*>& replaced) const;
+  absl::Status LoadDense(const UOp* node,
+                         const absl::flat_hash_map<const UOp*, const UOp*>& replaced);
   absl::StatusOr<bool> Stride(const UOp* node,
                               const absl::flat_hash_map<const UOp*, const UOp*>& replaced);
 

@@ -243,6 +243,23 @@ kernel @twice(%y: out f32[6, 4], %x: f32[6, 4]) {
   EXPECT_THAT(*text, HasSubstr("%2 = local f32[4]"));
 }
 
+TEST(LoopAction, EverySecondElementIsLoadedWithThoseBetween) {
+  auto text = Apply(R"(
+kernel @half(%y: out f32[8], %x: f32[15]) {
+  %i = range 8 loop
+    %p = mul %i, 2
+    %g = cmplt %p, 9
+    %v = load %x[%p], gate=%g
+    store %y[%i], %v
+  end %i
+})",
+                    "upcast(0, 4)");
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_THAT(*text, HasSubstr(": f32x8"));
+  EXPECT_THAT(*text, HasSubstr("[0, 2, 4, 6]"));
+  EXPECT_THAT(*text, HasSubstr("where"));
+}
+
 // A sum over rows and columns of a window: one counter where memory has no gap between them.
 TEST(LoopAction, CountersOfSumsMerge) {
   auto kernel = [](absl::string_view row) {
