@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "ir/status_macros.h"
+#include "tools/onnx/fold_constants.h"
 #include "tools/onnx/onnx_node.h"
 #include "tools/onnx/onnx_operators.h"
 
@@ -556,52 +557,21 @@ absl::StatusOr<ImportedOnnx> GraphImporter::Finish(const Scope& scope) {
   absl::StatusOr<Function> finished = builder_.Finish("main", results);
   if (!finished.ok()) return finished.status();
 
-  // Parameters that nothing depends on are not in the graph, so that slots are counted anew:
-  // inputs first.
-  Context& context = builder_.context();
-  std::vector<const UOp*> order = Toposort(finished->root), params;
-  for (const UOp* node : order) {
-    if (node->op() == Op::kParam) params.push_back(node);
+  for (const auto& [param, value] : constants_) {
+    imported.constants.emplace_back(std::string(param->arg<ParamArgument>().name), value);
   }
-  std::sort(params.begin(), params.end(), [this](const UOp* a, const UOp* b) {
-    bool a_is_input = input_names_.contains(a), b_is_input = input_names_.contains(b);
-    if (a_is_input != b_is_input) return a_is_input;
-    return a->arg<ParamArgument>().slot < b->arg<ParamArgument>().slot;
-  });
-  absl::flat_hash_map<const UOp*, const UOp*> replaced;
-  std::set<std::string> used;
-  for (size_t i = 0; i < params.size(); ++i) {
-    ParamArgument argument = params[i]->arg<ParamArgument>();
-    argument.slot = static_cast<int64_t>(i);
-    SVOD_ASSIGN_OR_RETURN(replaced[params[i]], context.Make(Op::kParam, params[i]->dtype(),
-                                                            params[i]->sources(), argument));
-    auto constant = constants_.find(params[i]);
-    if (constant != constants_.end()) {
-      imported.constants.emplace_back(std::string(argument.name), constant->second);
-    }
-    used.insert(std::string(argument.name));
-  }
-  std::vector<const UOp*> sources;
-  for (const UOp* node : order) {
-    if (node->op() == Op::kParam) continue;
-    sources.clear();
-    for (const UOp* source : node->sources()) sources.push_back(replaced.at(source));
-    SVOD_ASSIGN_OR_RETURN(replaced[node],
-                          context.Make(node->op(), node->dtype(), sources, node->argument()));
-  }
-  Function function;
-  function.root = replaced.at(finished->root);
+  std::sort(imported.constants.begin(), imported.constants.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
   imported.inputs = inputs_;
-  for (OnnxValueInfo& input : imported.inputs) {
-    if (!used.contains(input.param)) input.param.clear();
-  }
-  for (size_t i = 0; i < imported.outputs.size(); ++i) {
-    const UOp* result = function.root->source(static_cast<int>(i));
-    if (result->op() != Op::kParam && !function.notes.contains(result)) {
-      function.notes[result] = {UniqueName(imported.outputs[i].name)};
+  Function function = *std::move(finished);
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (results[i]->op() != Op::kParam && !function.notes.contains(results[i])) {
+      function.notes[results[i]] = {UniqueName(imported.outputs[i].name)};
     }
   }
   imported.module = {builder_.shared_context(), {std::move(function)}};
+  // Parameters that nothing depends on are not in the graph.
+  SVOD_RETURN_IF_ERROR(Rebuild(imported, {}));
   return imported;
 }
 

@@ -57,6 +57,8 @@ complex numbers, no sequences, maps and optional values. Tensors in the file or 
 are used where they lie, without a copy, if they are aligned. External data must lie below the
 model's folder: absolute paths, `..`, links that lead out and ranges beyond the file are refused.
 
+Arithmetic on constants alone is run once, when a plan is made.
+
 Functions of the model are expanded, If on a known condition is its branch and on another one a
 choice between both, Loop and Scan are unrolled.
 

@@ -8,6 +8,7 @@
 #include "ir/evaluate.h"
 #include "ir/status_macros.h"
 #include "onnx.pb.h"
+#include "tools/onnx/fold_constants.h"
 #include "tools/onnx/model_file.h"
 
 namespace svod {
@@ -18,6 +19,15 @@ constexpr size_t kMaxPlans = 64;
 
 std::string TypeOf(const ConstantTensor& tensor) {
   return absl::StrCat(ToString(tensor.dtype), "[", absl::StrJoin(tensor.shape, ", "), "]");
+}
+
+absl::StatusOr<ConstantTensor> CopyOutput(const ExecutionPlan& plan, const PlanTensor& output) {
+  absl::Span<const std::byte> bytes = plan.buffers()[output.buffer_index].Read();
+  auto size = static_cast<size_t>(output.size_bytes());
+  if (bytes.size() < size) return absl::ResourceExhaustedError("memory of an output");
+  bytes = bytes.subspan(0, size);
+  auto copy = std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.end());
+  return ConstantTensor{output.dtype, output.shape, *copy, copy};
 }
 
 std::string DimensionText(const onnx::TensorShapeProto::Dimension& dimension) {
@@ -191,17 +201,11 @@ absl::StatusOr<ImportedOnnx> OnnxModel::ImportFor(absl::Span<const OnnxTensor> i
   }
 }
 
-absl::StatusOr<OnnxPlan*> OnnxModel::Prepare(absl::Span<const OnnxTensor> inputs) {
-  SVOD_ASSIGN_OR_RETURN(std::vector<OnnxTensor> matched, MatchInputs(inputs));
-  std::string key = KeyOf(matched);
-  for (auto& [known, plan] : plans_) {
-    if (known == key) return plan.get();
-  }
-  SVOD_ASSIGN_OR_RETURN(ImportedOnnx imported, ImportFor(matched));
+// A plan with the graph's constants bound.
+absl::StatusOr<ExecutionPlan> OnnxModel::PrepareGraph(const ImportedOnnx& imported) const {
   PrepareOptions prepare = options_.prepare;
   prepare.allocate_parameters = false;
-  SVOD_ASSIGN_OR_RETURN(ExecutionPlan plan,
-                        svod::Prepare(imported.module, "main", provider_, prepare));
+  SVOD_ASSIGN_OR_RETURN(ExecutionPlan plan, svod::Prepare(imported.module, "", provider_, prepare));
   for (const auto& [name, constant] : imported.constants) {
     SVOD_ASSIGN_OR_RETURN(
         Buffer buffer,
@@ -209,6 +213,31 @@ absl::StatusOr<OnnxPlan*> OnnxModel::Prepare(absl::Span<const OnnxTensor> inputs
                           constant.owner));
     SVOD_RETURN_IF_ERROR(plan.Bind(name, buffer));
   }
+  return plan;
+}
+
+// Runs the constant part, whose results are constants of the graph then.
+absl::Status OnnxModel::Fold(const FoldedPart& folded, ImportedOnnx& imported) const {
+  SVOD_ASSIGN_OR_RETURN(ExecutionPlan plan, PrepareGraph(folded.part));
+  SVOD_RETURN_IF_ERROR(Execute(plan));
+  for (size_t i = 0; i < folded.results.size(); ++i) {
+    const PlanTensor& output = plan.outputs()[i];
+    SVOD_ASSIGN_OR_RETURN(ConstantTensor value, CopyOutput(plan, output));
+    imported.constants.emplace_back(folded.results[i], std::move(value));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<OnnxPlan*> OnnxModel::Prepare(absl::Span<const OnnxTensor> inputs) {
+  SVOD_ASSIGN_OR_RETURN(std::vector<OnnxTensor> matched, MatchInputs(inputs));
+  std::string key = KeyOf(matched);
+  for (auto& [known, plan] : plans_) {
+    if (known == key) return plan.get();
+  }
+  SVOD_ASSIGN_OR_RETURN(ImportedOnnx imported, ImportFor(matched));
+  SVOD_ASSIGN_OR_RETURN(FoldedPart folded, TakeConstantPart(imported));
+  if (!folded.results.empty()) SVOD_RETURN_IF_ERROR(Fold(folded, imported));
+  SVOD_ASSIGN_OR_RETURN(ExecutionPlan plan, PrepareGraph(imported));
   auto made = std::make_unique<OnnxPlan>(OnnxPlan{std::move(imported), std::move(plan)});
   key = KeyOf(matched);  // more inputs may be fixed now
   if (plans_.size() == kMaxPlans) plans_.erase(plans_.begin());
@@ -286,12 +315,8 @@ absl::Status OnnxModel::Bind(OnnxPlan& plan, absl::Span<const OnnxTensor> inputs
 absl::StatusOr<std::vector<OnnxTensor>> OnnxModel::CopyOutputs(const OnnxPlan& plan) {
   std::vector<OnnxTensor> outputs;
   for (size_t i = 0; i < plan.plan.num_outputs(); ++i) {
-    const PlanTensor& output = plan.plan.outputs()[i];
-    absl::Span<const std::byte> bytes = plan.plan.buffers()[output.buffer_index].Read();
-    auto size = static_cast<size_t>(output.size_bytes());
-    if (bytes.size() < size) return absl::ResourceExhaustedError("memory of an output");
-    auto copy = std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.begin() + size);
-    outputs.push_back({plan.imported.outputs[i].name, {output.dtype, output.shape, *copy, copy}});
+    SVOD_ASSIGN_OR_RETURN(ConstantTensor value, CopyOutput(plan.plan, plan.plan.outputs()[i]));
+    outputs.push_back({plan.imported.outputs[i].name, std::move(value)});
   }
   return outputs;
 }

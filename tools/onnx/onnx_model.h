@@ -16,6 +16,8 @@
 
 namespace svod {
 
+struct FoldedPart;
+
 struct OnnxModelOptions {
   // Bounds of symbolic dimensions by name: one plan serves all sizes in them. Dimensions without
   // bounds have those of the first run, and others get a plan of their own.
@@ -86,6 +88,8 @@ class OnnxModel {
             KernelProvider provider, OnnxModelOptions options);
   absl::StatusOr<std::vector<OnnxTensor>> MatchInputs(absl::Span<const OnnxTensor> inputs) const;
   absl::StatusOr<ImportedOnnx> ImportFor(absl::Span<const OnnxTensor> matched);
+  absl::StatusOr<ExecutionPlan> PrepareGraph(const ImportedOnnx& imported) const;
+  absl::Status Fold(const FoldedPart& folded, ImportedOnnx& imported) const;
   std::string KeyOf(absl::Span<const OnnxTensor> inputs) const;
 
   std::shared_ptr<const onnx::ModelProto> proto_;

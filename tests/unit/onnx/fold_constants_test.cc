@@ -1,0 +1,77 @@
+#include "tools/onnx/fold_constants.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/onnx/model_maker.h"
+
+namespace svod {
+namespace {
+
+using testing::ElementsAre;
+
+ImportedOnnx Imported(const ModelMaker& maker) {
+  auto imported = ImportOnnx(maker.Proto(), {});
+  EXPECT_TRUE(imported.ok()) << imported.status();
+  return imported.ok() ? *std::move(imported) : ImportedOnnx();
+}
+
+std::vector<std::string> Params(const ImportedOnnx& imported) {
+  auto params = ParamsOf(imported.module.functions[0].root);
+  EXPECT_TRUE(params.ok()) << params.status();
+  std::vector<std::string> names;
+  for (const UOp* param : *params) names.emplace_back(param->arg<ParamArgument>().name);
+  return names;
+}
+
+ModelMaker Weights() {
+  ModelMaker maker;
+  maker.Input("x", "2").Output("y");
+  maker.Floats("v", {1, 2}, {2}).Floats("w", {3, 4}, {2});
+  return maker;
+}
+
+TEST(FoldConstantsTest, ArithmeticOnConstantsIsTakenOut) {
+  ModelMaker maker = Weights();
+  maker.Node("Mul", "v w", "vw");
+  maker.Node("Exp", "vw", "e");
+  maker.Node("Add", "x e", "y");
+  ImportedOnnx imported = Imported(maker);
+  EXPECT_THAT(Params(imported), ElementsAre("x", "v", "w"));
+  auto folded = TakeConstantPart(imported);
+  ASSERT_TRUE(folded.ok()) << folded.status();
+  EXPECT_THAT(folded->results, ElementsAre("folded_0"));
+  EXPECT_THAT(Params(folded->part), ElementsAre("v", "w"));
+  EXPECT_THAT(Params(imported), ElementsAre("x", "folded_0"));
+  EXPECT_TRUE(imported.constants.empty());
+}
+
+TEST(FoldConstantsTest, MovementAndWhatVariesStay) {
+  ModelMaker maker = Weights();
+  maker.Ints("row", {1, 2});
+  maker.Node("Reshape", "v row", "moved");
+  maker.Node("Mul", "x moved", "m");
+  maker.Node("Add", "m w", "y");
+  ImportedOnnx imported = Imported(maker);
+  auto folded = TakeConstantPart(imported);
+  ASSERT_TRUE(folded.ok()) << folded.status();
+  EXPECT_TRUE(folded->results.empty());
+  EXPECT_THAT(Params(imported), ElementsAre("x", "v", "w"));
+}
+
+TEST(FoldConstantsTest, FoldedModelsGiveTheSame) {
+  ModelMaker maker = Weights();
+  maker.Output("c");
+  maker.Node("Mul", "v w", "vw");
+  maker.Node("Add", "x vw", "y");
+  maker.Node("Neg", "vw", "c");
+  auto model = Open(maker);
+  ASSERT_TRUE(model.ok());
+  auto outputs = (*model)->Run({{{"", FloatTensor({2}, {10, 20})}}});
+  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  EXPECT_THAT(FloatsOf((*outputs)[0].tensor), ElementsAre(13, 28));
+  EXPECT_THAT(FloatsOf((*outputs)[1].tensor), ElementsAre(-3, -8));
+}
+
+}  // namespace
+}  // namespace svod
