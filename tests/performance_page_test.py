@@ -14,7 +14,7 @@ PAGE = importlib.util.module_from_spec(importlib.util.spec_from_loader("performa
 
 LINES = """\
 some words
-{"row":"machine","peer":"machine","threads":1,"ns":0,"cpu":"znver5","vector_bits":512,"llvm":"22","peers":"P 1"}
+{"row":"machine","peer":"machine","threads":1,"ns":0,"cpu":"znver5","vector_bits":512,"load":3.25,"llvm":"22","peers":"P 1"}
 {"row":"mm64","peer":"svod","threads":1,"ns":2500.0,"best":2100.0,"flops":524288,"bytes":49152,"limit_ns":2000,"peak_gflops":262}
 {"row":"mm64","peer":"svod","threads":1,"ns":2400.0,"best":2000.0,"flops":524288,"bytes":49152,"limit_ns":1900,"peak_gflops":276}
 {"row":"mm64","peer":"slow","threads":1,"ns":9000.0,"best":8000.0}
@@ -44,6 +44,7 @@ class PerformancePage(unittest.TestCase):
         self.assertIn("| `dep1000` |  |  |  |  | 15 us | 15.0 ns an op |  |  |", text)
         self.assertNotIn("broken", text)
         self.assertIn("Machine: znver5, vectors of 512 bits, 276 GFLOP/s", text)
+        self.assertIn("with other work on it (load 3.2)", text)
 
     def test_picture_shows_the_rows_with_operations(self):
         svg = PAGE.roofline(self.rows, 1)

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -124,10 +125,12 @@ void PrintMachine(int threads) {
   absl::StrAppend(&peers, peers.empty() ? "" : ", ", OneDnnVersion());
 #endif
   const Target target = ValueOrDie(HostTarget());
+  double load = 0;  // what else runs shows in every figure
+  if (getloadavg(&load, 1) != 1) load = 0;
   std::puts(absl::StrCat("{\"row\":\"machine\",\"peer\":\"machine\",\"threads\":", threads,
                          ",\"ns\":0,\"cpu\":\"", target.cpu,
-                         "\",\"vector_bits\":", target.vector_bytes * 8, ",\"llvm\":\"",
-                         LlvmVersion(), "\",\"peers\":\"", peers, "\"}")
+                         "\",\"vector_bits\":", target.vector_bytes * 8, ",\"load\":", load,
+                         ",\"llvm\":\"", LlvmVersion(), "\",\"peers\":\"", peers, "\"}")
                 .c_str());
 }
 
