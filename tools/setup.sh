@@ -9,7 +9,9 @@ svod_build_packages=(
   libonnx-dev libprotobuf-dev libxxhash-dev libzstd-dev lld-22 llvm-22-dev llvm-22-tools ninja-build
   pkg-config protobuf-compiler python3)
 # What the checks of tools/test need beyond that.
-svod_check_packages=(clang-22 clang-format-22 clang-tidy-22 libclang-rt-22-dev libonnx-testdata)
+svod_check_packages=(
+  clang-22 clang-format-22 clang-tidy-22 gcc-aarch64-linux-gnu libc6-dev-arm64-cross
+  libclang-rt-22-dev libonnx-testdata qemu-user)
 
 svod_say() { printf 'svod: %s\n' "$*" >&2; }
 
