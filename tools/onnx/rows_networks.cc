@@ -1,6 +1,8 @@
 // Rows of the operator table: products, convolutions, pooling, normalization.
 #include <algorithm>
+#include <cstring>
 #include <limits>
+#include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "ir/operators/compose.h"
@@ -17,6 +19,30 @@
 namespace svod {
 namespace {
 
+// A known matrix with rows and columns exchanged, so that what a product adds up lies in columns,
+// which vectors read as they are: the packing of a weight, once for all runs.
+const UOp* TransposedConstant(OnnxNode& node, size_t input) {
+  constexpr int64_t kBlock = 32;  // elements a side: both matrices' lines stay in the cache
+  std::optional<SharedTensor> matrix = node.KnownTensor(input);
+  if (!matrix.has_value()) return nullptr;
+  const int64_t rows = matrix->shape[0], columns = matrix->shape[1];
+  const auto size = static_cast<size_t>(matrix->dtype.size_bytes());
+  auto bytes =
+      std::make_shared<std::vector<std::byte>>(static_cast<size_t>(matrix->num_elements()) * size);
+  for (int64_t i = 0; i < rows; i += kBlock) {
+    for (int64_t j = 0; j < columns; j += kBlock) {
+      for (int64_t r = i; r < std::min(i + kBlock, rows); ++r) {
+        for (int64_t c = j; c < std::min(j + kBlock, columns); ++c) {
+          std::memcpy(bytes->data() + static_cast<size_t>(c * rows + r) * size,
+                      matrix->data() + static_cast<size_t>(r * columns + c) * size, size);
+        }
+      }
+    }
+  }
+  absl::Span<const std::byte> span(*bytes);
+  return node.Constant({matrix->dtype, {columns, rows}, span, std::move(bytes)});
+}
+
 OnnxResults ImportMatMul(OnnxNode& node) {
   return {Matmul(node.builder(), node.input(0), node.input(1))};
 }
@@ -29,7 +55,13 @@ OnnxResults ImportGemm(OnnxNode& node) {
   options.transpose_y = node.Bool("transB", false);
   bool broadcast = node.version() >= 7 || node.Bool("broadcast", false);
   if (node.rank(0) != 2 || node.rank(1) != 2) return node.Fail("ranks of A and B, expected 2");
-  Expression y(builder, Matmul(builder, node.input(0), node.input(1), options));
+  const UOp* right = node.input(1);
+  if (options.transpose_y && node.IsKnown(1)) {
+    right = TransposedConstant(node, 1);
+    options.transpose_y = false;
+    if (right == nullptr) return {};
+  }
+  Expression y(builder, Matmul(builder, node.input(0), right, options));
   if (alpha != 1) y = y * alpha;
   if (node.has_input(2) && beta != 0) {
     Expression c(builder, node.input(2));
