@@ -128,7 +128,38 @@ class Chooser {
   void ConsiderUpcast(LoopAnalysis& analysis, const LoopUse& loop) {
     int64_t lanes = ChooseLanes(analysis, loop, target_, pass_.ranges);
     if (lanes < 2) return;
+    std::optional<LoopAction> transpose = ConsiderTranspose(analysis, loop);
+    // No more rows at a time than the cache keeps of those that meet in one of its sets.
+    if (transpose.has_value()) lanes = std::min(lanes, transpose->amount);
     actions_.push_back({Kind::kUpcast, loop.range->arg<AxisArgument>().axis, lanes});
+    if (transpose.has_value()) actions_.push_back(*transpose);
+  }
+
+  // What a loop reads with a stride, a loop around it reads side by side: some of its iterations
+  // at a time use what comes into the cache together.
+  std::optional<LoopAction> ConsiderTranspose(LoopAnalysis& analysis, const LoopUse& loop) {
+    constexpr int64_t kAtOnce = 8, kFewBytes = 64;
+    if (loop.strided == 0) return std::nullopt;
+    const LoopUse* around = nullptr;
+    for (const UOp* node : analysis.order()) {
+      if (node->op() == Op::kReduce && analysis.DependsOn(node, loop.range)) {
+        return std::nullopt;
+      }
+      if (node->op() != Op::kLoad) continue;
+      const UOp* position = node->source(0)->source(1);
+      int64_t stride = 0, step = 0;
+      bool strides = analysis.StrideOf(position, loop.range, &stride) &&
+                     stride * node->dtype().size_bytes() >= kFewBytes;
+      for (const LoopUse& outer : analysis.loops()) {
+        bool is_around = outer.end != nullptr && outer.end->num_sources() == 2 &&
+                         outer.end->source(1) == loop.end;
+        if (strides && is_around && analysis.StrideOf(position, outer.range, &step) && step == 1) {
+          around = &outer;
+        }
+      }
+    }
+    if (around == nullptr || MinExtent(around->range) < kAtOnce) return std::nullopt;
+    return LoopAction{Kind::kUnroll, around->range->arg<AxisArgument>().axis, kAtOnce};
   }
 
   absl::StatusOr<const UOp*> WithOpts() {

@@ -138,6 +138,24 @@ TEST(ChooseActions, ResultsBeyondTheLastCacheGoPastIt) {
   EXPECT_THAT(Choose(in_place, "znver4").text, Not(HasSubstr("stream")));
 }
 
+// What one loop reads down a column, the loop around it reads along a row.
+TEST(ChooseActions, TransposesTakeBlocks) {
+  Chosen chosen = Choose(R"(
+kernel @transpose(%y: out f32[19, 41], %x: f32[41, 19]) opts=[auto] {
+  %i = range 19 loop
+  %j = range 41 loop
+  %v = load %x[%j, %i]
+  store %y[%i, %j], %v
+  end %j
+  end %i
+}
+)",
+                         "znver4");
+  EXPECT_THAT(chosen.text, HasSubstr("opts=[upcast(1, 8), unroll(0, 8)]"));
+  EXPECT_EQ(Results(chosen.after, {19 * 41, 41 * 19}), Results(chosen.before, {19 * 41, 41 * 19}))
+      << chosen.text;
+}
+
 // 3 x 3 windows of a picture with a border of zeros: rows and columns are merged in the panel.
 TEST(ChooseActions, WindowsArePackedWithTheirBorder) {
   Chosen chosen = Choose(R"(
