@@ -26,7 +26,10 @@ class AluEmitter {
   using Value = llvm::Value;
 
   AluEmitter(llvm::IRBuilderBase& builder, llvm::Module& module, const Target& target)
-      : b_(builder), module_(module), target_(target) {}
+      : b_(builder),
+        module_(module),
+        target_(target),
+        has_range_(HasFeature(target, "avx512dq") && HasFeature(target, "avx512vl")) {}
 
   // `node` is elementwise and not transcendental; `operands` are its sources' values.
   Value* Elementwise(const UOp* node, absl::Span<Value* const> operands);
@@ -55,6 +58,7 @@ class AluEmitter {
   Value* IntegerToFloat(DType to, DType from, Value* x);
   Value* RoundToIntegral(Op op, Value* x);
   Value* MaxMin(Op op, Value* x, Value* y);
+  Value* RangeMaxMin(Op op, Value* x, Value* y);
   Value* MulAdd(Value* x, Value* y, Value* z);
 
   // emit_fma.cc: exact fused arithmetic for targets without the instruction.
@@ -83,6 +87,7 @@ class AluEmitter {
   llvm::IRBuilderBase& b_;
   llvm::Module& module_;
   const Target& target_;
+  const bool has_range_;
 };
 
 }  // namespace svod

@@ -1,9 +1,13 @@
 // Floats: the 16-bit formats, conversions and rounding, with exactly one rounding an op.
+#include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <vector>
 
 #include "jit/emit_alu.h"
 #include "llvm/IR/DerivedTypes.h"
 #include "llvm/IR/Intrinsics.h"
+#include "llvm/IR/IntrinsicsX86.h"
 
 namespace svod {
 
@@ -175,7 +179,49 @@ llvm::Value* AluEmitter::RoundToIntegral(Op op, Value* x) {
   return b_.CreateSelect(b_.CreateFCmpOLT(magnitude, magic), result, x);
 }
 
+// One vrangeps orders zeros and loses NaN; the sum of both brings NaN back where it was lost. LLVM
+// takes six instructions, in a chain.
+llvm::Value* AluEmitter::RangeMaxMin(Op op, Value* x, Value* y) {
+  auto* type = llvm::cast<llvm::FixedVectorType>(x->getType());
+  const bool is_f32 = type->getScalarSizeInBits() == 32;
+  const unsigned lanes = type->getNumElements(), chunk = std::min(lanes, is_f32 ? 16U : 8U);
+  const unsigned bits = chunk * type->getScalarSizeInBits();
+  // The sign of the result is that of the comparison: bit 2. Bit 0: the larger one.
+  Value* choice = b_.getInt32(op == Op::kMax ? 5 : 4);
+  Value* all = b_.getInt8(0xff);
+  const llvm::Intrinsic::ID by_width[] = {is_f32 ? llvm::Intrinsic::x86_avx512_mask_range_ps_128
+                                                 : llvm::Intrinsic::x86_avx512_mask_range_pd_128,
+                                          is_f32 ? llvm::Intrinsic::x86_avx512_mask_range_ps_256
+                                                 : llvm::Intrinsic::x86_avx512_mask_range_pd_256,
+                                          is_f32 ? llvm::Intrinsic::x86_avx512_mask_range_ps_512
+                                                 : llvm::Intrinsic::x86_avx512_mask_range_pd_512};
+  Value* result = llvm::PoisonValue::get(type);
+  for (unsigned first = 0; first < lanes; first += chunk) {
+    std::vector<int> mask(chunk);
+    std::iota(mask.begin(), mask.end(), static_cast<int>(first));
+    Value* a = chunk == lanes ? x : b_.CreateShuffleVector(x, mask);
+    Value* b = chunk == lanes ? y : b_.CreateShuffleVector(y, mask);
+    llvm::SmallVector<Value*, 6> operands = {a, b, choice, a, all};
+    if (bits == 512) {
+      if (is_f32) operands[4] = b_.getInt16(0xffff);
+      operands.push_back(b_.getInt32(4));  // the rounding mode that is set
+    }
+    Value* part = b_.CreateIntrinsic(by_width[bits / 256], operands);
+    part = b_.CreateSelect(b_.CreateFCmpUNO(a, b), b_.CreateFAdd(a, b), part);
+    result = chunk == lanes ? part : b_.CreateInsertVector(type, result, part, b_.getInt64(first));
+  }
+  return result;
+}
+
 llvm::Value* AluEmitter::MaxMin(Op op, Value* x, Value* y) {
+  auto* type = llvm::dyn_cast<llvm::FixedVectorType>(x->getType());
+  bool is_variable = !llvm::isa<llvm::Constant>(x) && !llvm::isa<llvm::Constant>(y);
+  if (has_range_ && type != nullptr && is_variable) {
+    const unsigned lanes = type->getNumElements();
+    if ((lanes & (lanes - 1)) == 0 && lanes * type->getScalarSizeInBits() >= 128) {
+      return RangeMaxMin(op, x, y);
+    }
+  }
   return b_.CreateBinaryIntrinsic(
       op == Op::kMax ? llvm::Intrinsic::maximum : llvm::Intrinsic::minimum, x, y);
 }
