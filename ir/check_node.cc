@@ -325,6 +325,18 @@ absl::StatusOr<DType> InferDType(Op op, DType dtype, absl::Span<const UOp* const
       SVOD_RETURN_IF_ERROR(CheckLanes(sources[0], lanes));
       return sources[0]->dtype().with_lanes(static_cast<int>(lanes.size()));
     }
+    case DTypeRule::kPick: {
+      int lanes = sources[0]->dtype().lanes;
+      if (!sources[0]->dtype().is_vector() || (lanes & (lanes - 1)) != 0) {
+        return Error(op, absl::StrCat("source 0, got ", ToString(sources[0]->dtype()),
+                                      ", expected a vector of a power of two lanes"));
+      }
+      if (sources[1]->dtype().scalar != Scalar::kI32) {
+        return Error(op, absl::StrCat("numbers, got ", ToString(sources[1]->dtype()),
+                                      ", expected i32 or a vector of it"));
+      }
+      return sources[0]->dtype().with_lanes(sources[1]->dtype().lanes);
+    }
   }
   return absl::InternalError("dtype rule out of range");
 }

@@ -56,6 +56,7 @@ struct Memory {
 enum class Code : uint8_t {
   kElementwise,
   kGather,     // dst[i] = slots[gathers[src[0] + i]]: stack, splat, lanes
+  kPick,       // src: table of operand.lanes lanes, numbers
   kLoad,       // src: position, gate, alt
   kStore,      // src: position, gate, value
   kLoopBegin,  // dst: counter, src[0]: extent; goes to target, past the loop, when it is empty
@@ -335,7 +336,13 @@ absl::Status Machine::AddStep(const Step& step, const EvaluateOptions& options) 
   Instruction in{Code::kElementwise, op, node->dtype(), node->sources().back()->dtype()};
   in.dst = dst;
   in.num_sources = static_cast<uint16_t>(node->num_sources());
-  if (op_class == OpClass::kVector) {
+  if (op == Op::kPick) {
+    in.code = Code::kPick;
+    in.operand = node->source(0)->dtype();
+    for (int i = 0; i < 2; ++i) {
+      SVOD_ASSIGN_OR_RETURN(in.src[i], SlotOf(node->source(i)));
+    }
+  } else if (op_class == OpClass::kVector) {
     in.code = Code::kGather;
     in.src[0] = static_cast<uint32_t>(gathers_.size());
     for (size_t i = 0; i < lanes; ++i) {
@@ -400,6 +407,12 @@ absl::Status Machine::RunCore(int64_t max_steps) {
       case Code::kGather:
         for (uint32_t lane = 0; lane < lanes; ++lane) {
           slots[in.dst + lane] = slots[gathers_[in.src[0] + lane]];
+        }
+        break;
+      case Code::kPick:
+        for (uint32_t lane = 0; lane < lanes; ++lane) {
+          uint64_t number = slots[in.src[1] + lane] & static_cast<uint64_t>(in.operand.lanes - 1);
+          slots[in.dst + lane] = slots[in.src[0] + number];
         }
         break;
       case Code::kLoad:

@@ -311,6 +311,7 @@ uint64_t EvaluateScalar(Op op, DType dtype, DType operand, Operands v) {
     case Op::kStack:
     case Op::kSplat:
     case Op::kLanes:
+    case Op::kPick:
     case Op::kCall:
     case Op::kCopy:
     case Op::kBufferView:

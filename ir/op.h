@@ -74,6 +74,7 @@ enum class DTypeRule : uint8_t {
   kWhere,           // source 0 is bool; sources 1 and 2 have it
   kStack,           // scalar sources agree; a vector of them
   kLanes,           // source 0's scalar with as many lanes as are listed
+  kPick,            // source 0's scalar with source 1's lanes
 };
 
 struct OpInfo {

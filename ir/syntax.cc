@@ -98,6 +98,7 @@ std::optional<DType> ExpectedDType(Op op, size_t i, absl::Span<const std::option
       if (op == Op::kAssign && i == 1) return known[0];
       return std::nullopt;
     case DTypeRule::kLanes:
+    case DTypeRule::kPick:
       return std::nullopt;
   }
   return std::nullopt;

@@ -220,6 +220,9 @@ llvm::Value* KernelLowering::EmitVector(const UOp* node) {
     }
     return vector;
   }
+  if (node->op() == Op::kPick) {
+    return EmitPick(ValueOf(node->source(0)), ValueOf(node->source(1)));
+  }
   SVOD_DCHECK(node->op() == Op::kLanes);
   Value* vector = ValueOf(node->source(0));
   absl::Span<const uint16_t> listed = node->arg<LanesArgument>().lanes;

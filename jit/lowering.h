@@ -75,6 +75,12 @@ class KernelLowering {
   Value* ValueOf(const UOp* node);
   void SetValue(const UOp* node, Value* value);
 
+  // emit_pick.cc
+  Value* EmitPick(Value* table, Value* numbers);
+  Value* PickWide(Value* table, Value* numbers);
+  Value* PickHalves(Value* table, Value* numbers);
+  Value* PickOneByOne(Value* table, Value* numbers);
+
   // emit_buffers.cc
   void FindAccesses();
   void PromoteRegs();

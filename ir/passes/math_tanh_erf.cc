@@ -17,8 +17,8 @@ Value WithSignOf(Value magnitude, Value x) {
 // 2|x| = n ln 2 + r it is e = (2^n - 1) + 2^n r + 2^n r^2 tail(r). Numerator and denominator are
 // kept as unevaluated sums high + low, and the quotient of their leading parts is corrected once.
 Value DecomposeTanh(Value x) {
-  const bool is_f32 = x.dtype().scalar == Scalar::kF32;
-  const double largest = is_f32 ? 10 : 20;  // tanh rounds to 1 from 9.02 and 19.07 on
+  if (x.dtype().scalar == Scalar::kF32) return TanhByTable(x);
+  const double largest = 20;  // tanh rounds to 1 from 19.07 on
   Value size = Abs(x);
   size = Where(size.Literal(largest) < size, largest, size);
   auto [bits, r, r_low] = ReduceExpPrecisely(size + size);
@@ -42,35 +42,28 @@ Value DecomposeTanh(Value x) {
 // Small |x|: x + x P(x^2). Large |x|: 1 - exp(L(|x|)) where L approximates log(erfc), as
 // c + u q(u) with u = |x| - c0. The point c0 is chosen such that c = log(erfc(c0)) is a short
 // number: the largest error of the sum, where erfc is largest, would be the rounding of c.
-//   f32: P of degree 6 in x^2, 2^-29.9; L of degree 6 up to 4, which leaves 2^-27.9 of the result.
-//   f64: P of degree 11, 2^-55.9; L of degree 18 up to 6, 2^-57.9.
+// P of degree 11 in x^2, 2^-55.9; L of degree 18 up to 6, 2^-57.9.
 Value DecomposeErf(Value x) {
-  const bool is_f32 = x.dtype().scalar == Scalar::kF32;
-  const double middle = is_f32 ? 0x1.c3d814p-1 : 0x1.c0000000a8deep-1;
-  const double log_at_middle = is_f32 ? -0x1.8d16p0 : -0x1.88672eaa808p0;
-  const double largest = is_f32 ? 4 : 6;  // erf rounds to 1 from 3.84 and 5.87 on
+  if (x.dtype().scalar == Scalar::kF32) return ErfByTable(x);
+  const double middle = 0x1.c0000000a8deep-1;
+  const double log_at_middle = -0x1.88672eaa808p0;
+  const double largest = 6;  // erf rounds to 1 from 5.87 on
   Value square = x * x;
-  Value p = is_f32
-                ? Polynomial(square, {0x1.6172a4p-14, -0x1.ab5a66p-11, 0x1.54ddf8p-8,
-                                      -0x1.b80f86p-6, 0x1.ce2dfep-4, -0x1.812742p-2, 0x1.06eba8p-3})
-                : Polynomial(square,
-                             {-0x1.ac1a419750f6dp-31, 0x1.d73d744d725f6p-27, -0x1.5c0bc31310e51p-23,
-                              0x1.b9807f2338cccp-20, -0x1.f4ca5bb28570cp-17, 0x1.f9a2bb4bba0e5p-14,
-                              -0x1.c02db03ff6859p-11, 0x1.565bccf908894p-8, -0x1.b82ce311f7069p-6,
-                              0x1.ce2f21a040b02p-4, -0x1.812746b0379b5p-2, 0x1.06eba8214db68p-3});
+  Value p =
+      Polynomial(square, {-0x1.ac1a419750f6dp-31, 0x1.d73d744d725f6p-27, -0x1.5c0bc31310e51p-23,
+                          0x1.b9807f2338cccp-20, -0x1.f4ca5bb28570cp-17, 0x1.f9a2bb4bba0e5p-14,
+                          -0x1.c02db03ff6859p-11, 0x1.565bccf908894p-8, -0x1.b82ce311f7069p-6,
+                          0x1.ce2f21a040b02p-4, -0x1.812746b0379b5p-2, 0x1.06eba8214db68p-3});
   Value small = Fma(x, p, x);
 
   Value size = Abs(x);
   Value u = Where(size.Literal(largest) < size, largest, size) - middle;
-  Value q =
-      is_f32 ? Polynomial(u, {0x1.a452cp-13, -0x1.09860cp-9, 0x1.6c6572p-7, -0x1.7cf26p-5,
-                              -0x1.a7bbbcp-1, -0x1.38a86p1})
-             : Polynomial(u, {0x1.96746259dff69p-40, -0x1.6d03d8c13dc05p-35, 0x1.2f75a93adb599p-31,
-                              -0x1.3562ce6fb2d3cp-28, 0x1.acc2b4dca90adp-26, -0x1.9e6d2da81add6p-24,
-                              0x1.005e3072c7318p-22, -0x1.2b1715a038b3ep-23, -0x1.116491b9c23c5p-19,
-                              0x1.981a20b867298p-17, -0x1.4a4b8b5ef67fdp-15, 0x1.f1561d89eb1e9p-15,
-                              0x1.a51399bc59c3ep-13, -0x1.19049abac60fp-9, 0x1.730b0e9c06a3bp-7,
-                              -0x1.802c27933713dp-5, -0x1.a730790b64dfcp-1, -0x1.3711709c5d7e8p1});
+  Value q = Polynomial(u, {0x1.96746259dff69p-40, -0x1.6d03d8c13dc05p-35, 0x1.2f75a93adb599p-31,
+                           -0x1.3562ce6fb2d3cp-28, 0x1.acc2b4dca90adp-26, -0x1.9e6d2da81add6p-24,
+                           0x1.005e3072c7318p-22, -0x1.2b1715a038b3ep-23, -0x1.116491b9c23c5p-19,
+                           0x1.981a20b867298p-17, -0x1.4a4b8b5ef67fdp-15, 0x1.f1561d89eb1e9p-15,
+                           0x1.a51399bc59c3ep-13, -0x1.19049abac60fp-9, 0x1.730b0e9c06a3bp-7,
+                           -0x1.802c27933713dp-5, -0x1.a730790b64dfcp-1, -0x1.3711709c5d7e8p1});
   auto [bits, r] = ReduceExpOfMulAcc(u, q, log_at_middle);
   Value complement = Fma(Fma(ExpTail(r), r, 1.0), r, 1.0);
   Value large = Fma(-complement, PowerOfTwo(bits), 1.0);

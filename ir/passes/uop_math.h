@@ -5,6 +5,7 @@
 
 #include <initializer_list>
 #include <type_traits>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "ir/uop.h"
@@ -34,6 +35,7 @@ class Value {
   Value(UopMath& math, const UOp* node) : math_(&math), node_(node) {}
 
   const UOp* node() const { return node_; }
+  UopMath& math() const { return *math_; }
   DType dtype() const { return node_->dtype(); }
 
   template <typename T>
@@ -119,6 +121,16 @@ inline Value Polynomial(Value x, absl::Span<const double> coefficients) {
 }
 inline Value Polynomial(Value x, std::initializer_list<double> coefficients) {
   return Polynomial(x, absl::MakeConstSpan(coefficients.begin(), coefficients.size()));
+}
+
+// The entry of a table of a power of two of floats that each lane of `number`, i32, numbers; of
+// the dtype of `like`, which has as many lanes.
+inline Value PickFrom(absl::Span<const double> table, Value number, Value like) {
+  std::vector<const UOp*> entries;
+  Value scalar(number.math(), number.math().context.Float(like.dtype().element(), 0));
+  for (double entry : table) entries.push_back(scalar.Literal(entry).node());
+  const UOp* sources[] = {number.math().Make(Op::kStack, DType(), entries), number.node()};
+  return {number.math(), number.math().Make(Op::kPick, DType(), sources)};
 }
 
 }  // namespace svod

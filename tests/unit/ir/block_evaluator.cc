@@ -92,6 +92,7 @@ SVOD_INLINE void IntegerOp(Op op, const std::byte* const* s, std::byte* r) {
   if (op == Op::kOr) return Map2<U, U>(s[0], s[1], r, [](U x, U y) { return x | y; });
   if (op == Op::kXor) return Map2<U, U>(s[0], s[1], r, [](U x, U y) { return x ^ y; });
   if (op == Op::kNeg) return Map1<U, U>(s[0], r, [](U x) { return 0 - x; });
+  if (op == Op::kMax) return Map2<T, T>(s[0], s[1], r, [](T x, T y) { return x < y ? y : x; });
   if (op == Op::kShl) {
     return Map2<U, U>(s[0], s[1], r, [](U x, U y) { return y < kBits ? x << (y % kBits) : 0; });
   }
@@ -128,10 +129,10 @@ SVOD_INLINE void CastTo(Scalar to, const std::byte* a, std::byte* r) {
 
 constexpr Scalar kScalars[] = {Scalar::kBool, Scalar::kI32, Scalar::kU32, Scalar::kI64,
                                Scalar::kU64,  Scalar::kF32, Scalar::kF64};
-constexpr Op kOps[] = {Op::kAdd,   Op::kSub,   Op::kMul,   Op::kFdiv,  Op::kMulAcc, Op::kWhere,
-                       Op::kNeg,   Op::kAbs,   Op::kRound, Op::kRecip, Op::kTrunc,  Op::kAnd,
-                       Op::kOr,    Op::kXor,   Op::kNot,   Op::kShl,   Op::kShr,    Op::kCmpLt,
-                       Op::kCmpLe, Op::kCmpEq, Op::kCmpNe, Op::kCast,  Op::kBitcast};
+constexpr Op kOps[] = {Op::kAdd,   Op::kSub,   Op::kMul,   Op::kFdiv,  Op::kMulAcc,  Op::kWhere,
+                       Op::kNeg,   Op::kAbs,   Op::kRound, Op::kRecip, Op::kTrunc,   Op::kAnd,
+                       Op::kOr,    Op::kXor,   Op::kNot,   Op::kShl,   Op::kShr,     Op::kCmpLt,
+                       Op::kCmpLe, Op::kCmpEq, Op::kCmpNe, Op::kCast,  Op::kBitcast, Op::kMax};
 
 template <typename T, size_t n>
 bool Has(const T (&list)[n], T item) {
@@ -140,7 +141,7 @@ bool Has(const T (&list)[n], T item) {
 
 bool IsSupported(Op op, DType to, DType operand) {
   if (!Has(kOps, op) || !Has(kScalars, to.scalar) || !Has(kScalars, operand.scalar)) return false;
-  if (to.is_vector()) return false;
+  if (to.is_vector() || (op == Op::kMax && to.is_float())) return false;
   if (op == Op::kCast) return !to.is_bool() && !(operand.is_float() && !to.is_float());
   return true;
 }
@@ -164,8 +165,25 @@ absl::StatusOr<BlockEvaluator> BlockEvaluator::Create(const UOp* root,
   };
   for (const UOp* input : inputs) result.inputs_.push_back(add_slot(input));
   std::vector<const UOp*> constants;
+  absl::flat_hash_map<const UOp*, int> table_of;
   for (const UOp* node : order) {
     if (slot_of.contains(node)) continue;
+    if (node->op() == Op::kStack && node->dtype().scalar == Scalar::kF32) {
+      table_of[node] = static_cast<int>(result.tables_.size());
+      std::vector<uint32_t>& table = result.tables_.emplace_back();
+      for (const UOp* entry : node->sources()) {
+        table.push_back(static_cast<uint32_t>(entry->arg<ConstArgument>().bits));
+      }
+      continue;
+    }
+    if (node->op() == Op::kPick && table_of.contains(node->source(0))) {
+      result.program_.push_back({node->op(),
+                                 Scalar::kF32,
+                                 Scalar::kI32,
+                                 {slot_of[node->source(1)], table_of[node->source(0)], 0},
+                                 add_slot(node)});
+      continue;
+    }
     if (IsConst(node)) {
       constants.push_back(node);
       add_slot(node);
@@ -192,6 +210,13 @@ absl::StatusOr<BlockEvaluator> BlockEvaluator::Create(const UOp* root,
 
 SVOD_INLINE void BlockEvaluator::RunBody() {
   for (const Instruction& instruction : program_) {
+    if (instruction.op == Op::kPick) {
+      const std::vector<uint32_t>& table = tables_[static_cast<size_t>(instruction.sources[1])];
+      const auto* numbers = reinterpret_cast<const uint32_t*>(Slot(instruction.sources[0]));
+      auto* picked = reinterpret_cast<uint32_t*>(Slot(instruction.result));
+      for (int i = 0; i < kBlock; ++i) picked[i] = table[numbers[i] & (table.size() - 1)];
+      continue;
+    }
     const std::byte* s[3] = {Slot(instruction.sources[0]), Slot(instruction.sources[1]),
                              Slot(instruction.sources[2])};
     std::byte* r = Slot(instruction.result);
@@ -239,6 +264,13 @@ uint64_t EvaluateGraph(const UOp* root, absl::Span<const UOp* const> inputs,
     if (known.contains(node)) continue;
     if (IsConst(node)) {
       known[node] = node->arg<ConstArgument>().bits;
+      continue;
+    }
+    if (node->op() == Op::kStack) continue;
+    if (node->op() == Op::kPick) {
+      const UOp* table = node->source(0);
+      uint64_t number = known[node->source(1)] & static_cast<uint64_t>(table->num_sources() - 1);
+      known[node] = table->source(static_cast<int>(number))->arg<ConstArgument>().bits;
       continue;
     }
     uint64_t operands[3] = {};

@@ -55,6 +55,7 @@ class BlockEvaluator {
   void RunBody();
 
   std::vector<Instruction> program_;
+  std::vector<std::vector<uint32_t>> tables_;  // of picks
   std::vector<Slab> slots_;
   std::vector<int> inputs_;
   int result_ = 0;

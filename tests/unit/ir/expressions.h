@@ -32,6 +32,9 @@ inline Lanes EvaluateExpression(const UOp* root, const Leaves& leaves) {
         lanes[lane] = values[node->source(0)][0];
       } else if (node->op() == Op::kLanes) {
         lanes[lane] = values[node->source(0)][node->arg<LanesArgument>().lanes[lane]];
+      } else if (node->op() == Op::kPick) {
+        const Lanes& table = values[node->source(0)];
+        lanes[lane] = table[values[node->source(1)][lane] & (table.size() - 1)];
       } else if (IsElementwise(node->op())) {
         Lanes operands;
         for (const UOp* source : node->sources()) operands.push_back(values[source][lane]);

@@ -86,7 +86,9 @@ TEST_F(OperatorsElementwiseTest, SpecialFunctionsAreRightToFourUnitsInTheLastPla
       for (double number : NumbersOf(params.back())) expected.push_back(c.reference(number));
       std::string where;
       Numbers got = NumbersIn(Call(c.name, {x}));
-      EXPECT_LE(WorstError(got, expected, is_f32, &where), 4) << where;
+      // The quotient for f32 is one of f64.
+      double bound = is_f32 && c.name == std::string("tan") ? 1 : 4;
+      EXPECT_LE(WorstError(got, expected, is_f32, &where), bound) << where;
     }
   }
 }

@@ -225,6 +225,12 @@ const Refused kRefused[] = {
                   AlignmentArgument{3});
      },
      "store: alignment, got 3, expected a power of two"},
+    {"table",
+     [](RawGraph& g, absl::Status* s) { return Try(g, s, Op::kPick, {}, {g.Float(1), g.Int(0)}); },
+     "pick: source 0, got f32, expected a vector of a power of two lanes"},
+    {"numbers",
+     [](RawGraph& g, absl::Status* s) { return Try(g, s, Op::kPick, {}, {g.Ramp(4), g.Int(0)}); },
+     "pick: numbers, got index, expected i32"},
     {"stream",
      [](RawGraph& g, absl::Status* s) {
        return Try(g, s, Op::kLoad, DType(Scalar::kF32), {g.Index(g.Param(0, 4), g.Int(0))},

@@ -54,6 +54,45 @@ TEST(LowerMemoryTest, OddLanesTouchTheirOwnBytes) {
   }
 }
 
+// Tables shorter and longer than registers, constant or not; numbers count modulo the table.
+TEST(LowerMemoryTest, PicksLanesByNumber) {
+  for (int entries : {2, 4, 8, 16, 32, 128}) {
+    for (int lanes : {1, 3, 4, 8, 16, 31, 32}) {
+      for (bool is_constant : {false, true}) {
+        SCOPED_TRACE(absl::StrCat(entries, " entries, ", lanes, " lanes, ", is_constant));
+        auto check = [&](absl::string_view dtype, auto zero) {
+          using T = decltype(zero);
+          std::string table = absl::StrCat("  %t = load %x[0] : ", dtype, "x", entries, "\n");
+          if (is_constant) {
+            table = "  %t = stack";
+            for (int i = 0; i < entries; ++i) {
+              absl::StrAppend(&table, i == 0 ? " " : ", ", i + 3, dtype[0] == 'f' ? ".0:" : ":",
+                              dtype);
+            }
+            table += "\n  %unused = load %x[0]\n  store %y[39], %unused\n";
+          }
+          std::string text = absl::StrCat("kernel @k(%y: inout ", dtype, "[40], %x: ", dtype,
+                                          "[128], %n: i32[40]) {\n", table, "  %i = load %n[1]",
+                                          lanes == 1 ? "" : absl::StrCat(" : i32x", lanes),
+                                          "\n  %v = pick %t, %i\n  store %y[2], %v\n}");
+          std::vector<int32_t> numbers;
+          for (int i = 0; i < 40; ++i) numbers.push_back(i * i * 7919 - 40000);
+          auto y = std::get<0>(
+              RunEverywhere(text, std::vector<T>(40, T{77}), Count<T>(128, T{3}), numbers));
+          for (int i = 0; i < lanes; ++i) {
+            int number = numbers[static_cast<size_t>(i) + 1] & (entries - 1);
+            EXPECT_EQ(y[static_cast<size_t>(i) + 2], static_cast<T>(number + 3)) << i;
+          }
+        };
+        check("f32", float{});
+        check("i32", int32_t{});
+        if (lanes == 8) check("f64", double{});
+        if (lanes == 16 && entries < 128) check("i8", int8_t{});
+      }
+    }
+  }
+}
+
 // Addresses that are aligned take the way past the caches, others do not; both store the same.
 TEST(LowerMemoryTest, StreamsStoreAtEveryAlignment) {
   for (const char* dtype : {"f32x16", "f32x32", "f32x4", "f32x7", "f64x8", "i8x64"}) {
