@@ -6,10 +6,14 @@
 // One graph is a step of stochastic gradient descent with momentum: forward, the gradients derived
 // by hand, and assignments that update weights and momenta in place. It is prepared once and
 // executed for every minibatch; the only thing that is copied in is which pictures it holds.
+//
+// With a folder as argument it leaves the trained weights there, as NumPy files; export.py makes an
+// ONNX model of them.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <fstream>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -167,7 +171,27 @@ absl::StatusOr<double> Accuracy(const svod::ExecutionPlan& trained, const Pictur
   return static_cast<double>(num_right) / static_cast<double>(pictures.labels.size());
 }
 
-absl::StatusOr<bool> Run() {
+// Writes a weight of `trained` to `folder`, as an array of NumPy's.
+absl::Status SaveWeight(const svod::ExecutionPlan& trained, const std::string& name,
+                        const std::string& folder) {
+  std::string shape;
+  for (const int64_t size : trained.FindParameter(name)->shape) shape += std::to_string(size) + ",";
+  std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (" + shape + "), }";
+  header.resize(128 - 10 - 1, ' ');  // the data starts at byte 128
+  header = std::string("\x93NUMPY\x01\0\x76\0", 10) + header + "\n";
+  const absl::Span<const float> values = example::Values<float>(trained, name);
+
+  const std::string path = folder + "/" + name + ".npy";
+  std::ofstream file(path, std::ios::binary);
+  file.write(header.data(), static_cast<std::streamsize>(header.size()));
+  file.write(reinterpret_cast<const char*>(values.data()),
+             static_cast<std::streamsize>(values.size() * sizeof(float)));
+  file.close();
+  return file ? absl::OkStatus() : absl::UnavailableError(path + ": cannot be written");
+}
+
+// Trains, and saves the weights unless `folder` is empty; whether it reads well enough.
+absl::StatusOr<bool> Run(const std::string& folder) {
   auto digits = Load();
   if (!digits.ok()) return digits.status();
   example::Clock clock;
@@ -215,9 +239,19 @@ absl::StatusOr<bool> Run() {
               1e6 * seconds / num_steps);
   std::printf("accuracy: %.2f %% of the training pictures, %.2f %% of the %d kept back\n",
               100 * *training, 100 * *test, kTest);
+  if (!folder.empty()) {
+    for (const char* name : kWeights) status.Update(SaveWeight(*plan, name, folder));
+    if (!status.ok()) return status;
+  }
   return *test >= kWanted;
 }
 
 }  // namespace
 
-int main() { return example::Report(Run()); }
+int main(int argc, char** argv) {
+  if (argc > 2) {
+    std::fprintf(stderr, "usage: digits [FOLDER FOR THE WEIGHTS]\n");
+    return 2;
+  }
+  return example::Report(Run(argc > 1 ? argv[1] : ""));
+}

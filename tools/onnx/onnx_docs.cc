@@ -26,6 +26,9 @@ Inputs and outputs are in the model's order, or by name as `--input=NAME=@x.npy`
 inputs that are not given: floats at random, ones elsewhere. `info` says what is not supported, and
 where.
 
+The network that [an example](../examples/README.md) trains is exported and run in this way, with
+any number of pictures.
+
 ```cpp
 #include "tools/onnx/onnx_model.h"
 
