@@ -4,8 +4,8 @@
     scores = Gemm(Relu(Gemm(pictures, w1, b1)), w2, b2)
 
 for any number N of pictures. The file is written by hand, with nothing but Python: a message of
-Protocol Buffers is a row of fields, each a number, a kind and a value. The numbers of the fields are
-those of onnx.proto: https://github.com/onnx/onnx/blob/main/onnx/onnx.proto
+Protocol Buffers is a row of fields, each a number, a kind and a value. The numbers of the fields
+are those of onnx.proto: https://github.com/onnx/onnx/blob/main/onnx/onnx.proto
 """
 import ast
 import os

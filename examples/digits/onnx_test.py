@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """onnx_test.py DIGITS SVOD_JIT: trains the network, exports it, and reads the pictures that were
-kept back through svod-jit: all at once, and in two parts of other sizes. Fails unless the share that
-is read right is the one that the training program reports. Run it from the root of the tree."""
+kept back through svod-jit: all at once, and in two parts of other sizes. Fails unless the share
+that is read right is the one that the training program reports. Run it from the root of the tree.
+"""
 import os
 import re
 import struct

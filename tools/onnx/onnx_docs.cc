@@ -78,6 +78,10 @@ say.
 `tests/onnx/excluded.txt` has how many of ONNX's conformance tests pass, and the names of those that
 do not, with the reason. `svod_onnx_conformance` runs them.
 
+`tools/compare_models` takes models that people use from npm (text detection, direction and
+recognition, voice detection), and compares outputs and times with ONNX Runtime's. It needs node and
+npm, and is not part of `tools/test`.
+
 )";
 
 }  // namespace
