@@ -76,7 +76,7 @@ class Tiler {
     if (bytes > kMaxPanelBytes) {
       // As many columns at a time as fit.
       int64_t fit = kMaxPanelBytes / std::max<int64_t>(1, bytes / extent) / lanes * lanes;
-      if (fit < lanes || IsAround(*rows, *columns) == false) return;
+      if (fit < lanes || !IsAround(*rows, *columns)) return;
       int64_t pieces = (extent + fit - 1) / fit;
       int64_t piece = ((extent + pieces - 1) / pieces + lanes - 1) / lanes * lanes;
       int64_t inner = NextAxis(analysis);

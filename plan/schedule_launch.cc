@@ -140,7 +140,7 @@ std::vector<Scheduler::LoopCut> Scheduler::CutTiles(const std::vector<const UOp*
       if (role != LoopRole::kBatch && !cuts.empty() && cuts.back().loop == loops[i]) break;
     }
   }
-  std::stable_sort(cuts.begin(), cuts.end(), [&](const LoopCut& a, const LoopCut& b) {
+  std::sort(cuts.begin(), cuts.end(), [&](const LoopCut& a, const LoopCut& b) {
     return std::find(loops.begin(), loops.end(), a.loop) <
            std::find(loops.begin(), loops.end(), b.loop);
   });
