@@ -1,5 +1,6 @@
 // Where accesses lie in their buffers: IsInBounds and MayOverlap of ranges.h.
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -215,7 +216,11 @@ class BoundsProof {
     if (value.terms.empty() || !value.exact || !bound.exact || !position.exact) return position;
     const Term& first = value.terms[0];
     for (const Term& term : position.terms) {
-      if (term.atoms != first.atoms || term.coefficient % first.coefficient != 0) continue;
+      if (term.atoms != first.atoms) continue;
+      // The smallest integer has no negative.
+      bool has_quotient =
+          first.coefficient != -1 || term.coefficient != std::numeric_limits<int64_t>::min();
+      if (!has_quotient || term.coefficient % first.coefficient != 0) continue;
       int64_t factor = term.coefficient / first.coefficient;
       if ((factor > 0) != (sign > 0)) continue;
       Affine result = position - Affine::Constant(factor) * (value - bound);
