@@ -15,26 +15,20 @@ namespace {
 
 using Kind = LoopAction::Kind;
 
-int64_t PowerOfTwoAtMost(int64_t number) {
-  int64_t power = 1;
-  while (power * 2 <= number) power *= 2;
-  return power;
-}
-
 class Chooser {
  public:
   Chooser(const UOp* sink, const Target& target, PassContext& pass)
-      : sink_(sink), target_(target), pass_(pass) {}
+      : kernel_{sink, {}}, target_(target), pass_(pass) {}
 
   absl::StatusOr<const UOp*> Run() {
-    while (std::optional<LoopAction> exchange = ChooseExchange(sink_, target_, pass_)) {
+    while (std::optional<LoopAction> exchange = ChooseExchange(kernel_.sink, target_, pass_)) {
       if (!Apply(*exchange)) break;
     }
     MergeLoops();
     std::vector<LoopAction> unrolls;
-    sink_ = TileSums(sink_, target_, pass_, &applied_, &unrolls);
+    TileSums(kernel_, target_, pass_, &unrolls);
     MergeFolds();
-    LoopAnalysis analysis(sink_, pass_.ranges);
+    LoopAnalysis analysis(kernel_.sink, pass_.ranges);
     // Choices are made on the kernel as it is; axes keep their numbers.
     for (const LoopUse& loop : analysis.loops()) {
       if (loop.end == nullptr) {
@@ -46,17 +40,12 @@ class Chooser {
     // Vectors first: a loop whose iterations lie side by side has several stores.
     actions_.insert(actions_.end(), unrolls.begin(), unrolls.end());
     for (const LoopAction& action : actions_) Apply(action);
-    for (const LoopAction& action : ChooseStreams(sink_, target_, pass_)) Apply(action);
+    for (const LoopAction& action : ChooseStreams(kernel_.sink, target_, pass_)) Apply(action);
     return WithOpts();
   }
 
  private:
   int64_t MinExtent(const UOp* range) { return pass_.ranges.Of(range->source(0)).min; }
-
-  // Lanes that fill `registers` vector registers with elements of that size.
-  int64_t LanesOf(int element_bytes, int registers) {
-    return std::max<int64_t>(2, registers * target_.vector_bytes / std::max(element_bytes, 1));
-  }
 
   static bool IsExact(const UOp* reduce) {
     ReduceKind kind = reduce->arg<ReduceArgument>().kind;
@@ -67,7 +56,7 @@ class Chooser {
   // Loops that move through memory as one become one, from the inside out.
   void MergeLoops() {
     std::vector<int64_t> axes;
-    for (const UOp* node : Toposort(sink_)) {
+    for (const UOp* node : Toposort(kernel_.sink)) {
       bool is_nest =
           node->op() == Op::kEnd && node->num_sources() == 2 && node->source(1)->op() == Op::kEnd;
       if (is_nest) axes.push_back(node->source(0)->arg<AxisArgument>().axis);
@@ -78,7 +67,7 @@ class Chooser {
   // The same for the counters of reductions.
   void MergeFolds() {
     std::vector<int64_t> axes;
-    for (const UOp* node : Toposort(sink_)) {
+    for (const UOp* node : Toposort(kernel_.sink)) {
       if (node->op() != Op::kReduce) continue;
       for (int i = node->num_sources() - 2; i >= 1; --i) {
         int64_t axis = node->source(i)->arg<AxisArgument>().axis;
@@ -88,13 +77,7 @@ class Chooser {
     for (int64_t axis : axes) Apply({Kind::kMerge, axis, 1});
   }
 
-  bool Apply(const LoopAction& action) {
-    absl::StatusOr<const UOp*> done = ApplyLoopAction(sink_, action, pass_);
-    if (!done.ok()) return false;
-    sink_ = *done;
-    applied_.push_back(ToString(action));
-    return true;
-  }
+  bool Apply(const LoopAction& action) { return kernel_.Apply({action}, pass_); }
 
   void ConsiderGroup(LoopAnalysis& analysis, const LoopUse& loop,
                      const std::vector<LoopAction>& unrolls) {
@@ -118,9 +101,9 @@ class Chooser {
         }
       }
     }
-    int64_t lanes = std::min(LanesOf(loop.element_bytes, copies > 1 ? 1 : 4),
+    int64_t lanes = std::min(LanesOf(loop.element_bytes, copies > 1 ? 1 : 4, target_),
                              PowerOfTwoAtMost(std::max<int64_t>(MinExtent(loop.range), 1)));
-    if (!IsConst(loop.range->source(0))) lanes = LanesOf(loop.element_bytes, 1);
+    if (!IsConst(loop.range->source(0))) lanes = LanesOf(loop.element_bytes, 1, target_);
     if (lanes < 4) return;
     actions_.push_back({Kind::kGroup, loop.range->arg<AxisArgument>().axis, lanes});
   }
@@ -163,21 +146,20 @@ class Chooser {
   }
 
   absl::StatusOr<const UOp*> WithOpts() {
-    const auto& function = sink_->arg<FunctionArgument>();
+    const auto& function = kernel_.sink->arg<FunctionArgument>();
     std::vector<absl::string_view> opts;
     for (absl::string_view opt : function.opts) {
       if (opt != kAutoOpt) opts.push_back(opt);
     }
-    opts.insert(opts.end(), applied_.begin(), applied_.end());
-    return pass_.context.Make(Op::kSink, sink_->sources(),
+    opts.insert(opts.end(), kernel_.applied.begin(), kernel_.applied.end());
+    return pass_.context.Make(Op::kSink, kernel_.sink->sources(),
                               FunctionArgument{true, function.name, opts});
   }
 
-  const UOp* sink_;
+  ShapedKernel kernel_;
   const Target& target_;
   PassContext& pass_;
   std::vector<LoopAction> actions_;
-  std::vector<std::string> applied_;
 };
 
 }  // namespace

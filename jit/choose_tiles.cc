@@ -10,17 +10,6 @@ namespace {
 
 using Kind = LoopAction::Kind;
 
-int64_t PowerOfTwoAtMost(int64_t number) {
-  int64_t power = 1;
-  while (power * 2 <= number) power *= 2;
-  return power;
-}
-
-// Lanes that fill `registers` vector registers with elements of that size.
-int64_t LanesOf(int element_bytes, int registers, const Target& target) {
-  return std::max<int64_t>(2, registers * target.vector_bytes / std::max(element_bytes, 1));
-}
-
 std::vector<const UOp*> SumsIn(LoopAnalysis& analysis, const LoopUse& loop) {
   std::vector<const UOp*> sums;
   for (const UOp* node : analysis.order()) {
@@ -32,14 +21,12 @@ std::vector<const UOp*> SumsIn(LoopAnalysis& analysis, const LoopUse& loop) {
 // One nest of loops around sums, and what is decided about it.
 class Tiler {
  public:
-  Tiler(const UOp* sink, const Target& target, PassContext& pass, std::vector<std::string>* applied)
-      : sink_(sink), target_(target), pass_(pass), applied_(applied) {}
-
-  const UOp* sink() const { return sink_; }
+  Tiler(ShapedKernel& kernel, const Target& target, PassContext& pass)
+      : kernel_(kernel), target_(target), pass_(pass) {}
 
   // The innermost loops around sums that may become vectors.
   std::vector<int64_t> Columns() {
-    LoopAnalysis analysis(sink_, pass_.ranges);
+    LoopAnalysis analysis(kernel_.sink, pass_.ranges);
     std::vector<int64_t> axes;
     for (const LoopUse& loop : analysis.loops()) {
       if (loop.end == nullptr || !loop.is_innermost || SumsIn(analysis, loop).empty()) continue;
@@ -49,7 +36,7 @@ class Tiler {
   }
 
   void Tile(int64_t axis, std::vector<LoopAction>* unrolls) {
-    LoopAnalysis analysis(sink_, pass_.ranges);
+    LoopAnalysis analysis(kernel_.sink, pass_.ranges);
     const LoopUse* columns = nullptr;
     for (const LoopUse& loop : analysis.loops()) {
       if (AxisOf(loop) == axis && loop.end != nullptr) columns = &loop;
@@ -80,34 +67,21 @@ class Tiler {
       int64_t pieces = (extent + fit - 1) / fit;
       int64_t piece = ((extent + pieces - 1) / pieces + lanes - 1) / lanes * lanes;
       int64_t inner = NextAxis(analysis);
-      const UOp* before = sink_;
-      size_t num_applied = applied_->size();
-      if (!Apply({Kind::kSplit, axis, piece}) || !Apply({Kind::kSwap, rows_axis, 1})) {
-        sink_ = before;
-        applied_->resize(num_applied);
-        return;
-      }
+      if (!Apply({{Kind::kSplit, axis, piece}, {Kind::kSwap, rows_axis, 1}})) return;
       axis = inner;
       extent = piece;
     }
     // Columns of several loops that lie next to one another in a panel are one loop there.
     int64_t outer = OuterColumns(rows_axis, axis);
-    if (outer >= 0) {
-      const UOp* before = sink_;
-      size_t num_applied = applied_->size();
-      if (Apply({Kind::kPack, rows_axis, 2}) && Apply({Kind::kMerge, outer, 1})) return;
-      sink_ = before;
-      applied_->resize(num_applied);
-    }
-    if (extent > lanes) Apply({Kind::kSplit, axis, lanes});
-    Apply({Kind::kPack, rows_axis, 1});
+    if (outer >= 0 && Apply({{Kind::kPack, rows_axis, 2}, {Kind::kMerge, outer, 1}})) return;
+    if (extent > lanes) Apply({{Kind::kSplit, axis, lanes}});
+    Apply({{Kind::kPack, rows_axis, 1}});
   }
 
  private:
   // Sums at once that hide the latency of a multiply-add, with two units of four cycles.
   static constexpr int64_t kMinSums = 8;
-  // Rows whose distance is a multiple of this share cache sets: more than this many at a time would
-  // push one another out.
+  // Rows at least so far apart share few cache sets, and hardly a page.
   static constexpr int64_t kFarBytes = 1024;
 
   static int64_t AxisOf(const LoopUse& loop) { return loop.range->arg<AxisArgument>().axis; }
@@ -120,13 +94,7 @@ class Tiler {
     return next;
   }
 
-  bool Apply(const LoopAction& action) {
-    absl::StatusOr<const UOp*> done = ApplyLoopAction(sink_, action, pass_);
-    if (!done.ok()) return false;
-    sink_ = *done;
-    applied_->push_back(ToString(action));
-    return true;
-  }
+  bool Apply(std::initializer_list<LoopAction> actions) { return kernel_.Apply(actions, pass_); }
 
   // One tile has all rows, so that an operand too large for the cache is read once: then as it
   // lies, whole stretches of a few of its rows at a time, with the sums in scratch memory.
@@ -138,15 +106,8 @@ class Tiler {
         analysis.FarthestStride(sums[0]->source(1), rows.range) < kFarBytes) {
       return false;
     }
-    const UOp* before = sink_;
-    size_t num_applied = applied_->size();
     int64_t folded = sums[0]->source(1)->arg<AxisArgument>().axis;
-    if (Apply({Kind::kUnroll, AxisOf(rows), tile}) && Apply({Kind::kExchange, folded, kFolded})) {
-      return true;
-    }
-    sink_ = before;
-    applied_->resize(num_applied);
-    return false;
+    return Apply({{Kind::kUnroll, AxisOf(rows), tile}, {Kind::kExchange, folded, kFolded}});
   }
 
   // The innermost loop around the columns that some operand of the sums does not depend on: its
@@ -201,7 +162,7 @@ class Tiler {
 
   // The axis of a loop in `rows` that has just the loop of `columns` in it; -1 if there is none.
   int64_t OuterColumns(int64_t rows, int64_t columns) {
-    LoopAnalysis analysis(sink_, pass_.ranges);
+    LoopAnalysis analysis(kernel_.sink, pass_.ranges);
     for (const LoopUse& loop : analysis.loops()) {
       if (loop.end == nullptr || AxisOf(loop) == rows || loop.end->num_sources() != 2) continue;
       const UOp* inner = loop.end->source(1);
@@ -257,10 +218,9 @@ class Tiler {
     return false;
   }
 
-  const UOp* sink_;
+  ShapedKernel& kernel_;
   const Target& target_;
   PassContext& pass_;
-  std::vector<std::string>* applied_;
 };
 
 }  // namespace
@@ -283,11 +243,10 @@ int64_t ChooseLanes(LoopAnalysis& analysis, const LoopUse& loop, const Target& t
                       : lanes;  // masked when it may not fit
 }
 
-const UOp* TileSums(const UOp* sink, const Target& target, PassContext& context,
-                    std::vector<std::string>* applied, std::vector<LoopAction>* unrolls) {
-  Tiler tiler(sink, target, context, applied);
+void TileSums(ShapedKernel& kernel, const Target& target, PassContext& context,
+              std::vector<LoopAction>* unrolls) {
+  Tiler tiler(kernel, target, context);
   for (int64_t axis : tiler.Columns()) tiler.Tile(axis, unrolls);
-  return tiler.sink();
 }
 
 }  // namespace svod

@@ -3,11 +3,8 @@
 #ifndef SVOD_JIT_CHOOSE_TILES_H_
 #define SVOD_JIT_CHOOSE_TILES_H_
 
-#include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
-#include "ir/passes/loop_actions.h"
 #include "jit/loop_analysis.h"
 #include "jit/target.h"
 
@@ -23,10 +20,10 @@ int64_t ChooseLanes(LoopAnalysis& analysis, const LoopUse& loop, const Target& t
 // finds the loop over rows, whose iterations share an operand, and the tile of rows that keeps the
 // registers busy. An operand that tiles read again and again, from far apart or after more than a
 // load, goes into a panel that fits the cache, in the order in which tiles read it. Applies what
-// has to come before loops become vectors (split, swap, pack) and appends its text to `applied`;
-// appends what has to come after to `unrolls`. Actions that are not legal are left out.
-const UOp* TileSums(const UOp* sink, const Target& target, PassContext& context,
-                    std::vector<std::string>* applied, std::vector<LoopAction>* unrolls);
+// has to come before loops become vectors (split, swap, pack); appends what has to come after to
+// `unrolls`. Actions that are not legal are left out.
+void TileSums(ShapedKernel& kernel, const Target& target, PassContext& context,
+              std::vector<LoopAction>* unrolls);
 
 }  // namespace svod
 

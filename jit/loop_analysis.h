@@ -1,16 +1,50 @@
-// LoopAnalysis: how a kernel's accesses move with the counters of its loops.
-// Included by the choice of actions only. Must not change nodes.
+// LoopAnalysis: how a kernel's accesses move with the counters of its loops; and what the choices
+// of loop actions share. Included by the choice of actions only. Must not change nodes.
 #ifndef SVOD_JIT_LOOP_ANALYSIS_H_
 #define SVOD_JIT_LOOP_ANALYSIS_H_
 
 #include <algorithm>
+#include <initializer_list>
+#include <string>
 #include <vector>
 
 #include "ir/open_loops.h"
 #include "ir/pass.h"
+#include "ir/passes/loop_actions.h"
 #include "jit/loop_strides.h"
+#include "jit/target.h"
 
 namespace svod {
+
+inline int64_t PowerOfTwoAtMost(int64_t number) {
+  int64_t power = 1;
+  while (power * 2 <= number) power *= 2;
+  return power;
+}
+
+// Lanes that fill `registers` vector registers with elements of that size.
+inline int64_t LanesOf(int element_bytes, int registers, const Target& target) {
+  return std::max<int64_t>(2, registers * target.vector_bytes / std::max(element_bytes, 1));
+}
+
+// A kernel and what was done to it, as text, for its opts.
+struct ShapedKernel {
+  const UOp* sink;
+  std::vector<std::string> applied;
+
+  // Does all of these actions, or, when one of them is not legal, none. Whether it did.
+  bool Apply(std::initializer_list<LoopAction> actions, PassContext& context) {
+    const UOp* result = sink;
+    for (const LoopAction& action : actions) {
+      absl::StatusOr<const UOp*> done = ApplyLoopAction(result, action, context);
+      if (!done.ok()) return false;
+      result = *done;
+    }
+    sink = result;
+    for (const LoopAction& action : actions) applied.push_back(ToString(action));
+    return true;
+  }
+};
 
 // What one loop does to memory, by how far positions move with its counter.
 struct LoopUse {
