@@ -1,5 +1,17 @@
 # The functions that the folders' CMakeLists.txt call.
 
+# svod_precompile(<target> [header...])
+#
+# With SVOD_PRECOMPILE, reads what most sources include, and the headers, once for the target. For
+# builds that are made from nothing each time: ccache finds less with it.
+function(svod_precompile target)
+  if(SVOD_PRECOMPILE)
+    list(TRANSFORM ARGN REPLACE "(.+)" "$<$<COMPILE_LANGUAGE:CXX>:\\1>" OUTPUT_VARIABLE headers)
+    target_precompile_headers(${target} PRIVATE
+      $<$<COMPILE_LANGUAGE:CXX>:${PROJECT_SOURCE_DIR}/tools/cmake/precompiled.h> ${headers})
+  endif()
+endfunction()
+
 # svod_library(<folder> SOURCES a.cc b.cc [PUBLIC lib...] [PRIVATE lib...]
 #              [PUBLIC_HEADERS a.h b.h])
 #
@@ -16,6 +28,7 @@ function(svod_library folder)
     target_link_libraries(${target} PUBLIC ${arg_PUBLIC} PRIVATE svod_flags ${arg_PRIVATE})
     target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR})
     target_compile_definitions(${target} PRIVATE SVOD_VERSION="${PROJECT_VERSION}")
+    svod_precompile(${target})
     set_property(GLOBAL APPEND PROPERTY SVOD_FOLDERS_WITH_SOURCES ${folder})
   else()
     add_library(${target} INTERFACE)
@@ -62,6 +75,8 @@ function(svod_unit_test folder)
   add_executable(${target} ${arg_SOURCES})
   target_link_libraries(${target} PRIVATE svod_flags ${arg_LIBRARIES} GTest::gmock_main)
   target_compile_definitions(${target} PRIVATE SVOD_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data")
+  target_compile_options(${target} PRIVATE ${SVOD_TEST_FLAGS})
+  svod_precompile(${target} <gmock/gmock.h> <gtest/gtest.h>)
   add_dependencies(svod_unit_tests ${target})
 
   # Lists do not survive the way into the generated test files, hence the one label.
