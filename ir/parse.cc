@@ -4,6 +4,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "ir/parser.h"
+#include "ir/passes/apply_actions.h"
 #include "ir/text.h"
 
 namespace svod {
@@ -200,9 +201,16 @@ bool Parser::ParseParam(const Token& name) {
 bool Parser::ParseOpts() {
   if (!token_.IsWord("opts")) return error_.ok();
   Advance();
+  bool are_to_do = false;
   if (!Expect('=', "after 'opts'") || !Expect('[', "before the list of opts")) return false;
   while (error_.ok() && !token_.Is(']')) {
+    const Token item = token_;
     if (!ParseOpt()) return false;
+    if (builder_ != nullptr && are_to_do) {
+      absl::Status is_action = ParseLoopAction(opts_.back()).status();
+      if (!is_action.ok()) return Fail(item, is_action.message());
+    }
+    are_to_do = are_to_do || opts_.back() == kApplyOpt;
     if (token_.Is(']')) break;
     if (!Expect(',', "or ']' after an item of opts")) return false;
   }

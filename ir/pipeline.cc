@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "ir/passes/apply_actions.h"
 #include "ir/passes/contract_mulacc.h"
 #include "ir/passes/decompose_transcendentals.h"
 #include "ir/passes/fold_constants.h"
@@ -20,6 +21,8 @@ namespace svod {
 namespace {
 
 constexpr PassInfo kPasses[] = {
+    {"apply-actions", &RunApplyActions, Property::kKernel,
+     "does the loop actions that a kernel's opts ask for"},
     {"contract-mulacc", &RunContractMulacc, Property::kKernel,
      "fuses float x * y + z; changes bits"},
     {"decompose-transcendentals", &RunDecomposeTranscendentals, Property::kKernel,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "ir/passes/apply_actions.h"
 #include "ir/passes/simplify.h"
 #include "ir/status_macros.h"
 #include "jit/choose_exchange.h"
@@ -166,8 +167,8 @@ class Chooser {
 
 absl::StatusOr<const UOp*> OptimizeLoops(const UOp* sink, const Target& target,
                                          PassContext& context) {
-  absl::Span<const absl::string_view> opts = sink->arg<FunctionArgument>().opts;
-  if (std::find(opts.begin(), opts.end(), kAutoOpt) == opts.end()) return sink;
+  if (HasOpt(sink, kApplyOpt)) return RunApplyActions(sink, context);
+  if (!HasOpt(sink, kAutoOpt)) return sink;
   SVOD_ASSIGN_OR_RETURN(sink, RunSimplify(sink, context));
   return Chooser(sink, target, context).Run();
 }

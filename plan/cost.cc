@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "ir/linearize.h"
-#include "ir/passes/loop_actions.h"
+#include "ir/passes/apply_actions.h"
 #include "ir/ranges.h"
 #include "plan/prepare.h"
 
@@ -60,8 +60,7 @@ double EstimateCostNs(const UOp* sink) {
       cost_ns += rounds * NodeCostNs(step.node);
     }
   }
-  absl::Span<const absl::string_view> opts = sink->arg<FunctionArgument>().opts;
-  bool is_open = std::find(opts.begin(), opts.end(), kAutoOpt) != opts.end();
+  bool is_open = HasOpt(sink, kAutoOpt) || HasOpt(sink, kApplyOpt);
   return cost_ns * cores * (is_open ? kOfVectors : 1);
 }
 

@@ -8,6 +8,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "ir/passes/apply_actions.h"
 #include "ir/ranges.h"
 #include "ir/status_macros.h"
 #include "ir/verify.h"
@@ -57,6 +58,13 @@ struct Callee {
   double cost_ns = 0;
   std::shared_ptr<const CompiledKernel> compiled;
 };
+
+// The places of loop actions in the text are known here; whoever compiles the kernel only has
+// nodes.
+absl::Status VerifyWithActions(const Function& function) {
+  SVOD_RETURN_IF_ERROR(Verify(function));
+  return CheckActions(function);
+}
 
 // What a kernel's accesses say of their buffers' addresses.
 std::vector<int64_t> Alignments(const UOp* sink, absl::Span<const UOp* const> params) {
@@ -134,7 +142,7 @@ class Preparer {
   absl::StatusOr<ExecutionPlan> Run() {
     auto start = std::chrono::steady_clock::now();
     // What the scheduler made has been verified on the way, and is checked by whoever compiles.
-    if (scheduled_ == nullptr) SVOD_RETURN_IF_ERROR(Verify(function_));
+    if (scheduled_ == nullptr) SVOD_RETURN_IF_ERROR(VerifyWithActions(function_));
     SVOD_ASSIGN_OR_RETURN(graph_,
                           function_.is_kernel() ? SingleKernel(function_) : OrderGraph(function_));
     builder_.KeepProgramOrder();
@@ -206,7 +214,7 @@ class Preparer {
       const UOp* sink = SinkOf(op.node);
       if (!callee_of_.try_emplace(sink, callees_.size()).second) continue;
       if (sink != function_.root && scheduled_ == nullptr) {
-        SVOD_RETURN_IF_ERROR(Verify(FunctionOf(sink)));
+        SVOD_RETURN_IF_ERROR(VerifyWithActions(FunctionOf(sink)));
       }
       Callee callee;
       callee.sink = sink;

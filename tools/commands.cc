@@ -47,6 +47,7 @@ absl::StatusOr<std::unique_ptr<Session>> MakeSession() {
   settings.cpu = absl::GetFlag(FLAGS_cpu);
   settings.features = absl::GetFlag(FLAGS_features);
   settings.cache_dir = absl::GetFlag(FLAGS_cache_dir);
+  settings.opts = absl::GetFlag(FLAGS_opts).values;
   settings.threads = absl::GetFlag(FLAGS_threads);
   if (settings.threads < 0 || settings.threads > 1024) {
     return UsageError(
@@ -287,6 +288,8 @@ absl::Status RunOpt(absl::Span<const std::string> files, CommandStreams& streams
       const UOp*& root = kernels[function.root];
       root = function.root;
       PassContext context(*changed.context);
+      root = session->opts().Apply(root, *changed.context);
+      function.root = root;
       for (const std::string& name : names) {
         SVOD_ASSIGN_OR_RETURN(root, RunPass(*FindPass(name), root, context));
         function.root = root;
@@ -297,6 +300,7 @@ absl::Status RunOpt(absl::Span<const std::string> files, CommandStreams& streams
     }
     changed.functions.push_back(std::move(function));
   }
+  SVOD_RETURN_IF_ERROR(session->opts().CheckUsed());
   SVOD_ASSIGN_OR_RETURN(std::string text, Print(changed));
   streams.out << text;
   return absl::OkStatus();
@@ -306,12 +310,15 @@ absl::Status RunLower(absl::Span<const std::string> files, CommandStreams& strea
   SVOD_ASSIGN_OR_RETURN(std::string file, OneFile(files, "lower"));
   std::string emit = absl::GetFlag(FLAGS_emit);
   Stage stage = Stage::kUOps;
-  if (emit == "llvm") {
+  if (emit == "scheduled") {
+    stage = Stage::kScheduled;
+  } else if (emit == "llvm") {
     stage = Stage::kLlvm;
   } else if (emit == "asm") {
     stage = Stage::kAssembly;
   } else if (emit != "uops") {
-    return UsageError(absl::StrCat("flag --emit: got '", emit, "', expected uops, llvm or asm"));
+    return UsageError(
+        absl::StrCat("flag --emit: got '", emit, "', expected scheduled, uops, llvm or asm"));
   }
   SVOD_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, MakeSession());
   SVOD_RETURN_IF_ERROR(session->LoadFile(file, &streams.in));

@@ -20,7 +20,7 @@ ABSL_FLAG(
     svod::RepeatedFlag, dim, {},
     "bounds of a symbolic dimension of an ONNX model: NAME=LEAST..MOST, NAME=LEAST..MOST..STEP "
     "or NAME=SIZE");
-ABSL_FLAG(std::string, emit, "uops", "what to print: uops, llvm or asm");
+ABSL_FLAG(std::string, emit, "uops", "what to print: scheduled, uops, llvm or asm");
 ABSL_FLAG(svod::RepeatedFlag, expected_output, {},
           "tensor that an output must equal, in order or as NAME=TENSOR");
 ABSL_FLAG(std::string, features, "", "target features to add or drop, such as +avx2,-fma");
@@ -31,6 +31,9 @@ ABSL_FLAG(svod::RepeatedFlag, input, {},
           "an input tensor, in order or as NAME=TENSOR: 2x3xf32=1,2,3,4,5,6  4xf32=iota  "
           "4xf32=random(7)  @file.npy");
 ABSL_FLAG(bool, interpret, false, "run in the reference interpreter instead of compiled code");
+ABSL_FLAG(svod::RepeatedFlag, opts, {},
+          "loop actions of every kernel, or of one as KERNEL=ACTIONS, instead of chosen ones, such "
+          "as '[upcast(2, 8), unroll(1, 4)]'; 'auto' chooses them for kernels of a text, too");
 ABSL_FLAG(svod::RepeatedFlag, output, {},
           "file for an output instead of printing it, in order or as NAME=@file.npy");
 ABSL_FLAG(std::string, passes, "", "names of passes, separated by commas, to run in that order");

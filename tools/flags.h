@@ -50,6 +50,7 @@ ABSL_DECLARE_FLAG(std::string, features);
 ABSL_DECLARE_FLAG(std::string, function);
 ABSL_DECLARE_FLAG(svod::RepeatedFlag, input);
 ABSL_DECLARE_FLAG(bool, interpret);
+ABSL_DECLARE_FLAG(svod::RepeatedFlag, opts);
 ABSL_DECLARE_FLAG(svod::RepeatedFlag, output);
 ABSL_DECLARE_FLAG(std::string, passes);
 ABSL_DECLARE_FLAG(bool, profile);

@@ -88,6 +88,7 @@ absl::StatusOr<RunResult> RunOnnx(Session& session, const std::string& path,
   std::vector<OnnxTensor> inputs;
   for (const NamedTensor& named : given) inputs.push_back(FromTensor(named));
   SVOD_ASSIGN_OR_RETURN(OnnxPlan * plan, model->Prepare(inputs));
+  SVOD_RETURN_IF_ERROR(session.opts().CheckUsed());
   result.prepare_ms = static_cast<double>(NowNs() - start) * 1e-6;
   result.schedule = session.DescribeLevels(plan->plan);
   SVOD_RETURN_IF_ERROR(model->Bind(*plan, inputs));

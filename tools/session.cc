@@ -13,6 +13,7 @@
 #include "absl/strings/strip.h"
 #include "ir/debug_options.h"
 #include "ir/evaluate.h"
+#include "ir/passes/apply_actions.h"
 #include "ir/pipeline.h"
 #include "ir/status_macros.h"
 #include "ir/text.h"
@@ -142,6 +143,7 @@ absl::Status Session::SetSettings(const SessionSettings& settings) {
                         MakeTarget(settings.triple, settings.cpu, settings.features));
   int threads = settings.threads;
   if (threads == 0) threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  SVOD_ASSIGN_OR_RETURN(KernelOpts opts, KernelOpts::Parse(settings.opts));
   std::unique_ptr<Executor> executor;
   if (executor_ == nullptr || executor_->num_threads() != threads) {
     SVOD_ASSIGN_OR_RETURN(executor, Executor::Create(threads));
@@ -158,13 +160,17 @@ absl::Status Session::SetSettings(const SessionSettings& settings) {
   }
   if (executor != nullptr) executor_ = std::move(executor);
   target_ = std::move(target);
+  opts_ = std::make_shared<KernelOpts>(std::move(opts));
   settings_ = settings;
   return absl::OkStatus();
 }
 
 absl::Status Session::Load(absl::string_view text, absl::string_view file) {
   SVOD_ASSIGN_OR_RETURN(Module parsed, ParseModule(text, file, module_.context, &module_));
-  for (const Function& function : parsed.functions) SVOD_RETURN_IF_ERROR(Verify(function));
+  for (const Function& function : parsed.functions) {
+    SVOD_RETURN_IF_ERROR(Verify(function));
+    SVOD_RETURN_IF_ERROR(CheckActions(function));
+  }
   for (Function& function : parsed.functions) {
     auto same_name = [&](const Function& other) { return other.name() == function.name(); };
     auto& functions = module_.functions;
@@ -267,8 +273,10 @@ absl::StatusOr<KernelProvider> Session::Provider() const {
         absl::StrCat("code for CPU ", target_.cpu, " cannot run on this machine"));
   }
   SVOD_ASSIGN_OR_RETURN(CompileOptions compile, Compilation());
-  return KernelProvider(
-      [cache = cache_, compile](const UOp* sink) { return cache->GetOrCompile(sink, compile); });
+  return KernelProvider([cache = cache_, opts = opts_, compile](const UOp* sink) {
+    Context context;
+    return cache->GetOrCompile(opts->Apply(sink, context), compile);
+  });
 }
 
 absl::StatusOr<RunResult> Session::RunIn(const Module& module, const Function& function,
@@ -280,6 +288,7 @@ absl::StatusOr<RunResult> Session::RunIn(const Module& module, const Function& f
   options.task_runner = MakeTbbTaskRunner(executor_.get());
   options.variables = request.variables;
   SVOD_ASSIGN_OR_RETURN(ExecutionPlan plan, Prepare(module, function.name(), provider, options));
+  SVOD_RETURN_IF_ERROR(opts_->CheckUsed());
   result.prepare_ms = static_cast<double>(NowNs() - start) * 1e-6;
   result.schedule = DescribeLevels(plan);
   SVOD_RETURN_IF_ERROR(CopyInputs(plan, request.inputs));
@@ -367,19 +376,23 @@ absl::StatusOr<std::string> Session::Emit(const Function& function, Stage stage)
   std::shared_ptr<Context> owner = module_.context;
   if (IsTensorGraph(function.root)) {
     SVOD_ASSIGN_OR_RETURN(schedule, ScheduleGraph(function));
+    if (stage == Stage::kScheduled) return Print(schedule.module);
     owner = schedule.module.context;
     for (const Function& scheduled : schedule.module.functions) {
       if (scheduled.is_kernel()) kernels.push_back(scheduled);
     }
   } else {
+    if (stage == Stage::kScheduled) return Written(function);
     kernels = CalledKernels(function);
   }
   for (Function& kernel : kernels) {
     PassContext context(*owner);
+    kernel.root = opts_->Apply(kernel.root, *owner);
     SVOD_ASSIGN_OR_RETURN(kernel.root, OptimizeLoops(kernel.root, options.target, context));
     SVOD_ASSIGN_OR_RETURN(kernel.root, OptimizeKernel(kernel.root, context));
     std::string one;
     switch (stage) {
+      case Stage::kScheduled:
       case Stage::kUOps: {
         SVOD_ASSIGN_OR_RETURN(one, Print(kernel));
         break;
@@ -395,6 +408,7 @@ absl::StatusOr<std::string> Session::Emit(const Function& function, Stage stage)
     }
     text += one;
   }
+  SVOD_RETURN_IF_ERROR(opts_->CheckUsed());
   return text;
 }
 

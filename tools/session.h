@@ -18,16 +18,18 @@
 #include "jit/kernel_cache.h"
 #include "plan/execution_plan.h"
 #include "plan/prepare.h"
+#include "tools/kernel_opts.h"
 #include "tools/tensor.h"
 
 namespace svod {
 
 struct SessionSettings {
-  std::string triple;     // "": the host's; another one is for printing code only
-  std::string cpu;        // "": the host's
-  std::string features;   // added to the CPU's
-  std::string cache_dir;  // "off": no disk tier; "": the user's cache directory
-  int threads = 0;        // 0: one a core
+  std::string triple;             // "": the host's; another one is for printing code only
+  std::string cpu;                // "": the host's
+  std::string features;           // added to the CPU's
+  std::string cache_dir;          // "off": no disk tier; "": the user's cache directory
+  std::vector<std::string> opts;  // see KernelOpts
+  int threads = 0;                // 0: one a core
 };
 
 struct NamedTensor {
@@ -51,7 +53,7 @@ struct RunResult {
   double prepare_ms = 0;                // parse excluded: optimise, compile or load, build the plan
 };
 
-enum class Stage { kUOps, kLlvm, kAssembly };
+enum class Stage { kScheduled, kUOps, kLlvm, kAssembly };
 
 // One thread at a time. Keeps compiled kernels between runs.
 class Session {
@@ -85,7 +87,8 @@ class Session {
   // The canonical text of a function as it was loaded; for a graph with the kernels that it calls.
   absl::StatusOr<std::string> Written(const Function& function) const;
   // What a kernel, or each kernel of a graph, becomes on the session's target. A graph of tensors
-  // is scheduled into kernels first.
+  // is scheduled into kernels first; as scheduled, they come with the graph that calls them, as a
+  // program that can be run.
   absl::StatusOr<std::string> Emit(const Function& function, Stage stage);
   // The schedule that running the function follows: kernels with their loops, ops by level, buffers
   // and places of values; of a kernel its loops.
@@ -95,9 +98,11 @@ class Session {
 
   KernelCache& cache() { return *cache_; }
   Executor& executor() { return *executor_; }
-  // Compiles for the session's target, through its cache.
+  // Compiles for the session's target, through its cache, with the opts of the settings.
   // Errors: FailedPrecondition when the target is not this machine.
   absl::StatusOr<KernelProvider> Provider() const;
+  // Kernels as the settings' opts want them.
+  KernelOpts& opts() const { return *opts_; }
   // The levels of a plan, "level 0: a b | c", groups apart by '|'.
   static std::string DescribeLevels(const ExecutionPlan& plan);
   const Target& target() const { return target_; }
@@ -114,6 +119,7 @@ class Session {
 
   SessionSettings settings_;
   Target target_;
+  std::shared_ptr<KernelOpts> opts_;
   std::shared_ptr<KernelCache> cache_;
   std::unique_ptr<Executor> executor_;
   Module module_;

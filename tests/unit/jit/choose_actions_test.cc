@@ -237,5 +237,21 @@ TEST(ChooseActions, KernelsThatDoNotAskStayAsTheyAre) {
   EXPECT_EQ(chosen.after, chosen.before);
 }
 
+TEST(ChooseActions, WhatWasChosenAndPrintedCanBeAppliedAgain) {
+  for (const std::string& text : {Relu(1000), Matmul(64, 64, 64), Matmul(127, 1023, 17)}) {
+    for (const char* cpu : {"x86-64", "haswell", "znver4"}) {
+      Chosen chosen = Choose(text, cpu);
+      const size_t begin = chosen.text.find("opts=[") + 6;
+      std::string opts = chosen.text.substr(begin, chosen.text.find(']', begin) - begin);
+      opts = opts.substr(0, 6) == "mulacc" ? absl::StrCat("mulacc, apply", opts.substr(6))
+                                           : absl::StrCat("apply, ", opts);
+      std::string again = text;
+      const size_t at = again.find("opts=[") + 6;
+      again.replace(at, again.find(']', at) - at, opts);
+      EXPECT_EQ(Choose(again, cpu).after->hash(), chosen.after->hash()) << chosen.text;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace svod
