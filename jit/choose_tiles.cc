@@ -48,6 +48,7 @@ class Tiler {
     const LoopUse* rows = FindRows(analysis, *columns, sums);
     int64_t tile = rows == nullptr ? 1 : ChooseRows(*rows, registers, sums.size());
     if (tile < 2) {
+      if (ExpandWindows(analysis, *columns, sums, lanes, unrolls)) return;
       // Nothing is shared between rows: more columns side by side hide the latency of folding.
       int64_t blocks = std::min<int64_t>(kMinSums / registers,
                                          MinExtent(columns->range) / std::max<int64_t>(lanes, 1));
@@ -58,7 +59,10 @@ class Tiler {
     int64_t bytes = PanelBytes(analysis, *columns, *rows, sums);
     if (TakeWholeRows(analysis, *columns, *rows, sums, tile, bytes)) return;
     unrolls->push_back({Kind::kUnroll, rows_axis, tile});
-    if (bytes == 0 || !NeedsPanel(analysis, *columns, *rows, sums, tile)) return;
+    if (bytes == 0 || !NeedsPanel(analysis, *columns, *rows, sums, tile)) {
+      UseTwice(rows_axis, axis, registers, tile * static_cast<int64_t>(sums.size()), unrolls);
+      return;
+    }
     int64_t extent = MaxExtent(columns->range);
     if (bytes > kMaxPanelBytes) {
       // As many columns at a time as fit.
@@ -108,6 +112,69 @@ class Tiler {
     }
     int64_t folded = sums[0]->source(1)->arg<AxisArgument>().axis;
     return Apply({{Kind::kUnroll, AxisOf(rows), tile}, {Kind::kExchange, folded, kFolded}});
+  }
+
+  // Sums of a few terms, such as windows of an image, are written out. Results of a few rows are
+  // computed together when windows overlap: they share what they load.
+  bool ExpandWindows(LoopAnalysis& analysis, const LoopUse& columns,
+                     const std::vector<const UOp*>& sums, int64_t lanes,
+                     std::vector<LoopAction>* unrolls) {
+    constexpr int64_t kMostTerms = 32, kMostOps = 192, kMostRows = 4;
+    if (lanes < 2) return false;
+    const int64_t registers =
+        std::max<int64_t>(1, lanes * columns.element_bytes / target_.vector_bytes);
+    int64_t terms = 0;
+    std::vector<int64_t> axes;
+    for (const UOp* sum : sums) {
+      int64_t of_sum = 1;
+      for (const UOp* range : sum->sources().subspan(1)) {
+        if (!IsConst(range->source(0))) return false;
+        of_sum *= std::clamp<int64_t>(ConstInt(range->source(0)), 0, kMostTerms + 1);
+        if (of_sum > kMostTerms) return false;
+      }
+      terms += of_sum;
+      axes.push_back(sum->source(1)->arg<AxisArgument>().axis);
+    }
+    if (terms > kMostTerms) return false;
+    const LoopUse* rows = OverlappingRows(analysis, columns, sums);
+    std::sort(axes.begin(), axes.end());
+    axes.erase(std::unique(axes.begin(), axes.end()), axes.end());
+    bool is_expanded = false;
+    for (int64_t axis : axes) is_expanded = Apply({{Kind::kExpand, axis, 1}}) || is_expanded;
+    if (!is_expanded) return false;
+    if (rows != nullptr) {
+      const int64_t fit =
+          std::min(target_.vector_registers / 2 / registers, kMostOps / (terms * registers));
+      const int64_t together = std::min({kMostRows, fit, MinExtent(rows->range)});
+      if (together >= 2) {
+        unrolls->push_back({Kind::kUnroll, AxisOf(*rows), together});
+      }
+    }
+    return true;
+  }
+
+  // The loop directly around the columns if the windows that its iterations read overlap.
+  const LoopUse* OverlappingRows(LoopAnalysis& analysis, const LoopUse& columns,
+                                 const std::vector<const UOp*>& sums) {
+    for (const LoopUse& outer : analysis.loops()) {
+      if (outer.end == nullptr || !IsAround(outer, columns)) continue;
+      for (const UOp* sum : sums) {
+        for (const UOp* node : Toposort(sum->source(0))) {
+          int64_t step = 0, reach = 0;
+          if (node->op() != Op::kLoad ||
+              !analysis.StrideOf(node->source(0)->source(1), outer.range, &step) || step == 0) {
+            continue;
+          }
+          for (const UOp* range : sum->sources().subspan(1)) {
+            bool overlaps = analysis.StrideOf(node->source(0)->source(1), range, &reach) &&
+                            reach != 0 && step % reach == 0 &&
+                            step / reach < ConstInt(range->source(0));
+            if (overlaps) return &outer;
+          }
+        }
+      }
+    }
+    return nullptr;
   }
 
   // The innermost loop around the columns that some operand of the sums does not depend on: its
@@ -177,6 +244,15 @@ class Tiler {
 
   static bool IsAround(const LoopUse& outer, const LoopUse& inner) {
     return outer.end->num_sources() == 2 && outer.end->source(1) == inner.end;
+  }
+
+  // Columns in one register use a value that is the same in all lanes once: two iterations of the
+  // loop around them, where it is the same as well, use it twice.
+  void UseTwice(int64_t rows, int64_t columns, int64_t registers, int64_t accumulators,
+                std::vector<LoopAction>* unrolls) {
+    int64_t around = registers == 1 ? OuterColumns(rows, columns) : -1;
+    if (around < 0 || 2 * accumulators + 4 > target_.vector_registers) return;
+    unrolls->push_back({Kind::kUnroll, around, 2});
   }
 
   // What the shared operands would take in scratch memory; 0 if that is not known.

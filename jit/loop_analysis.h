@@ -46,13 +46,16 @@ struct ShapedKernel {
   }
 };
 
+// Whether lanes that load elements so far apart load all between them as well, in whole vectors.
+inline bool IsNearlyDense(int64_t stride) { return stride == 2 || stride == 3; }
+
 // What one loop does to memory, by how far positions move with its counter.
 struct LoopUse {
   const UOp* range = nullptr;
   const UOp* end = nullptr;  // null: a reduction's
   bool is_innermost = true;  // no END inside
   int neighbours = 0;        // accesses of the next element
-  int strided = 0;           // accesses further away, or anywhere
+  int strided = 0;           // accesses further away, or anywhere; loads of nearly all are neither
   int element_bytes = 1;     // largest of what it stores or folds
 };
 
@@ -125,7 +128,7 @@ class LoopAnalysis {
         ++loop.strided;
       } else if (stride == 1) {
         ++loop.neighbours;
-      } else if (stride != 0) {
+      } else if (stride != 0 && !(node->op() == Op::kLoad && IsNearlyDense(stride))) {
         ++loop.strided;
       }
     }

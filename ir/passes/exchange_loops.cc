@@ -3,19 +3,17 @@
 #include <algorithm>
 #include <optional>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "ir/evaluate.h"
 #include "ir/linearize.h"
 #include "ir/open_loops.h"
+#include "ir/passes/copy_nodes.h"
 #include "ir/passes/lower_reduce.h"
 #include "ir/status_macros.h"
 
 namespace svod {
 namespace {
-
-using Replaced = absl::flat_hash_map<const UOp*, const UOp*>;
 
 class Exchanger {
  public:
@@ -178,7 +176,8 @@ class Exchanger {
       replaced[columns_] = column;
       replaced[rows_] = count == 1 ? first : Make(Op::kAdd, {first, context_.Index(i)});
       for (size_t k = 0; k < sums_.size(); ++k) {
-        SVOD_ASSIGN_OR_RETURN(const UOp* value, Copy(sums_[k].reduce->source(0), replaced));
+        SVOD_ASSIGN_OR_RETURN(const UOp* value,
+                              CopyNodes(sums_[k].reduce->source(0), replaced, context_));
         SVOD_ASSIGN_OR_RETURN(
             folded[k], FoldOnce(context_, sums_[k].reduce->arg<ReduceArgument>().kind, folded[k],
                                 value, FusesProducts(sink_)));
@@ -194,23 +193,6 @@ class Exchanger {
     return absl::OkStatus();
   }
 
-  // `value` with other counters.
-  absl::StatusOr<const UOp*> Copy(const UOp* value, Replaced& replaced) {
-    for (const UOp* node : Toposort(value)) {
-      if (replaced.contains(node)) continue;
-      std::vector<const UOp*> sources;
-      for (const UOp* source : node->sources()) {
-        auto it = replaced.find(source);
-        sources.push_back(it == replaced.end() ? source : it->second);
-      }
-      if (sources == node->sources()) continue;
-      SVOD_ASSIGN_OR_RETURN(replaced[node],
-                            context_.Make(node->op(), node->dtype(), sources, node->argument()));
-    }
-    auto it = replaced.find(value);
-    return it == replaced.end() ? value : it->second;
-  }
-
   absl::StatusOr<const UOp*> Rebuild() {
     Replaced replaced;
     for (const Sum& sum : sums_) {
@@ -222,7 +204,7 @@ class Exchanger {
       }
       replaced[sum.reduce] = value;
     }
-    return Copy(sink_, replaced);
+    return CopyNodes(sink_, replaced, context_);
   }
 
   const UOp* sink_;

@@ -9,7 +9,9 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "ir/evaluate.h"
+#include "ir/passes/copy_nodes.h"
 #include "ir/passes/exchange_loops.h"
+#include "ir/passes/expand_sums.h"
 #include "ir/passes/lane_rewriter.h"
 #include "ir/passes/loop_memory.h"
 #include "ir/passes/pack_panel.h"
@@ -22,14 +24,14 @@ namespace svod {
 namespace {
 
 using Kind = LoopAction::Kind;
-using Replaced = absl::flat_hash_map<const UOp*, const UOp*>;
 
-constexpr const char* kNames[] = {"upcast", "unroll", "group",    "split", "swap",
-                                  "merge",  "pack",   "exchange", "stream"};
+constexpr const char* kNames[] = {"upcast", "unroll", "group",    "split",  "swap",
+                                  "merge",  "pack",   "exchange", "stream", "expand"};
 constexpr int64_t kMaxUnroll = 64, kMaxPackedColumns = 8, kMaxSplit = int64_t{1} << 20;
 
 bool HasNoAmount(Kind kind) {
-  return kind == Kind::kSwap || kind == Kind::kMerge || kind == Kind::kStream;
+  return kind == Kind::kSwap || kind == Kind::kMerge || kind == Kind::kStream ||
+         kind == Kind::kExpand;
 }
 bool IsPowerOfTwo(int64_t number) { return number > 0 && (number & (number - 1)) == 0; }
 
@@ -111,7 +113,7 @@ class Actor {
 
   // Iterations that run side by side may not pass values to one another through memory.
   absl::Status CheckMemory() {
-    absl::flat_hash_map<const UOp*, const UOp*> stored_at;
+    absl::flat_hash_map<const UOp*, std::vector<const UOp*>> stores_to;
     if (action_.kind == Kind::kUnroll) FindPrivate();
     for (const UOp* node : order_) {
       bool has_order = node->op() == Op::kAfter && depends_.contains(node);
@@ -132,16 +134,23 @@ class Actor {
       if (!StoresApart(node, loop_, inside_, pass_.ranges)) {
         return Illegal("iterations may store to the same place");
       }
-      auto [it, is_new] = stored_at.try_emplace(buffer, position);
-      if (!is_new && it->second != position) return Illegal("two stores to one buffer");
+      for (const UOp* other : stores_to[buffer]) {
+        if (other->source(0)->source(1) != position &&
+            !StoresApart(node, loop_, inside_, pass_.ranges, other)) {
+          return Illegal("two stores to one buffer, which iterations may store to the same place");
+        }
+      }
+      stores_to[buffer].push_back(node);
     }
     for (const UOp* node : order_) {
       if (node->op() != Op::kLoad || !depends_.contains(node)) continue;
-      auto it = stored_at.find(BaseBuffer(node->source(0)));
-      if (it == stored_at.end()) continue;
+      auto it = stores_to.find(BaseBuffer(node->source(0)));
+      if (it == stores_to.end()) continue;
       updates_ = true;
-      if (node->source(0)->source(1) != it->second) {
-        return Illegal("an iteration loads what another one may store");
+      for (const UOp* store : it->second) {
+        if (node->source(0)->source(1) != store->source(0)->source(1)) {
+          return Illegal("an iteration loads what another one may store");
+        }
       }
     }
     if (end_ == nullptr) return absl::OkStatus();
@@ -425,7 +434,7 @@ absl::StatusOr<LoopAction> ParseLoopAction(absl::string_view text) {
         absl::StrCat("action, got '", text,
                      "', expected one such as 'upcast(0, 16)', "
                      "'unroll(1, 4)', 'group(2, 64)', 'split(0, 32)', "
-                     "'swap(0)', 'merge(0)', 'pack(1, 1)' or 'stream(0)'"));
+                     "'swap(0)', 'merge(0)', 'pack(1, 1)', 'stream(0)' or 'expand(1)'"));
   };
   for (size_t i = 0; i < std::size(kNames); ++i) {
     Kind kind = static_cast<Kind>(i);
@@ -476,6 +485,8 @@ absl::StatusOr<const UOp*> ApplyLoopAction(const UOp* sink, const LoopAction& ac
         return PackPanel(sink, action.axis, action.amount, context);
       case Kind::kExchange:
         return ExchangeLoops(sink, action.axis, action.amount, context);
+      case Kind::kExpand:
+        return ExpandSums(sink, action.axis, context);
       case Kind::kStream:
         return StreamStores(sink, action.axis, context);
       case Kind::kUpcast:

@@ -32,10 +32,21 @@ bool IsLastPieceEarlier(const UOp* node, RangeAnalysis& ranges, const UOp** coun
   return (*counter)->op() == Op::kRange && *step > 0 && *last >= 0;
 }
 
+// Whether two positions differ by the same amount wherever their counters stand.
+bool AreApartByConstant(const Affine& position, const UOp* other, RangeAnalysis& ranges,
+                        __int128* distance) {
+  if (other->dtype().is_vector()) return false;
+  Affine affine = ranges.AffineOf(other);
+  if (!affine.exact || affine.terms != position.terms) return false;
+  *distance = static_cast<__int128>(position.constant) - affine.constant;
+  if (*distance < 0) *distance = -*distance;
+  return true;
+}
+
 }  // namespace
 
 bool StoresApart(const UOp* store, const UOp* loop, const absl::flat_hash_set<const UOp*>& inside,
-                 RangeAnalysis& ranges) {
+                 RangeAnalysis& ranges, const UOp* other) {
   const UOp* position = store->source(0)->source(1);
   if (position->dtype().is_vector()) return false;
   Affine affine = ranges.AffineOf(position);
@@ -43,6 +54,14 @@ bool StoresApart(const UOp* store, const UOp* loop, const absl::flat_hash_set<co
   // What moves by less than the loop must stay within its stride; larger strides are mixed radices
   // on top.
   std::vector<Move> moves;
+  __int128 width = ConsecutiveElements(store);
+  if (other != nullptr) {
+    // The choice between the two stores is one more digit.
+    __int128 distance = 0;
+    if (!AreApartByConstant(affine, other->source(0)->source(1), ranges, &distance)) return false;
+    width = std::max<__int128>(width, ConsecutiveElements(other));
+    moves.push_back({distance, distance});
+  }
   for (const Term& term : affine.terms) {
     bool varies = false, names_loop = false;
     for (const Atom& atom : term.atoms) {
@@ -63,7 +82,7 @@ bool StoresApart(const UOp* store, const UOp* loop, const absl::flat_hash_set<co
     moves.push_back({stride, span, counter == loop});
   }
   SortByStride(moves);
-  __int128 reach = ConsecutiveElements(store) - 1;
+  __int128 reach = width - 1;
   bool moves_with_loop = false;
   for (const Move& move : moves) {
     if (moves_with_loop || move.is_loop) {

@@ -10,9 +10,10 @@
 namespace svod {
 
 // Whether different iterations of `loop` never store to one place. `inside`: the loops in it.
-// False when it is not known.
+// `other`, if not null: a store to the same buffer that may not meet this one of another iteration
+// either. False when it is not known.
 bool StoresApart(const UOp* store, const UOp* loop, const absl::flat_hash_set<const UOp*>& inside,
-                 RangeAnalysis& ranges);
+                 RangeAnalysis& ranges, const UOp* other = nullptr);
 
 // Whether the loops that END node `end` closes store to every element of a scratch array, whatever
 // it held before. False when it is not known.

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "ir/evaluate.h"
 #include "ir/kernel_builder.h"
@@ -20,8 +21,9 @@ using ::testing::Not;
 using Kind = LoopAction::Kind;
 
 TEST(LoopAction, TextComesBack) {
-  for (const char* text : {"upcast(0, 16)", "unroll(3, 5)", "group(12, 64)", "split(1, 48)",
-                           "swap(0)", "merge(4)", "pack(2, 1)", "stream(1)", "exchange(4, 1)"}) {
+  for (const char* text :
+       {"upcast(0, 16)", "unroll(3, 5)", "group(12, 64)", "split(1, 48)", "swap(0)", "merge(4)",
+        "pack(2, 1)", "stream(1)", "exchange(4, 1)", "expand(2)"}) {
     auto action = ParseLoopAction(text);
     ASSERT_TRUE(action.ok()) << action.status();
     EXPECT_EQ(ToString(*action), text);
@@ -91,6 +93,89 @@ kernel @k(%y: out f32[64], %z: inout f32[64]) {
   EXPECT_THAT(*text, Not(HasSubstr("store %z[%1], %2, stream")));
   EXPECT_THAT(Apply(kText, "stream(3)").status().message(), HasSubstr("none of the kernel's"));
   EXPECT_THAT(Apply(kRelu, "stream(0)").status().message(), HasSubstr("store of whole vectors"));
+}
+
+constexpr const char* kWindows = R"(
+kernel @windows(%y: out f32[8, 6], %x: f32[10, 9], %w: f32[3, 4]) {
+  %i = range 8 loop
+    %j = range 6 loop
+      %k = range 3 reduce
+        %l = range 4 reduce
+        %r = add %i, %k
+        %c = add %j, %l
+        %v = load %x[%r, %c]
+        %f = load %w[%k, %l]
+        %p = mul %v, %f
+        %s = reduce_add %p, %k, %l
+      store %y[%i, %j], %s
+    end %j
+  end %i
+})";
+
+TEST(LoopAction, ExpandWritesTermsOutInOrder) {
+  auto text = Apply(kWindows, "expand(2)");
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_THAT(*text, Not(HasSubstr("reduce")));
+  EXPECT_THAT(*text, HasSubstr("%41 = add 0.0, %40\n"));  // the first term into the identity
+  EXPECT_THAT(*text, HasSubstr("%88 = add %84, %87\n"));  // and the twelfth at the end
+  EXPECT_EQ(*text, *Apply(kWindows, "expand(3)"));
+}
+
+TEST(LoopAction, ExpandOfWhatIsNotAShortReductionSaysWhy) {
+  EXPECT_THAT(Apply(kWindows, "expand(0)").status().message(), HasSubstr("got a loop, expected"));
+  EXPECT_THAT(Apply(kWindows, "expand(9)").status().message(), HasSubstr("none of the kernel's"));
+  EXPECT_THAT(Apply(R"(
+kernel @sum(%y: out f32[1], %x: f32[65]) {
+  %k = range 65 reduce
+  %v = load %x[%k]
+  %s = reduce_add %v, %k
+  store %y[0], %s
+})",
+                    "expand(0)")
+                  .status()
+                  .message(),
+              HasSubstr("at most 64 terms"));
+  EXPECT_THAT(Apply(R"(
+kernel @nested(%y: out f32[1], %x: f32[3, 5]) {
+  %k = range 3 reduce
+    %l = range 5 reduce
+    %v = load %x[%k, %l]
+    %m = reduce_max %v, %l
+  %s = reduce_add %m, %k
+  store %y[0], %s
+})",
+                    "expand(0)")
+                  .status()
+                  .message(),
+              HasSubstr("a loop inside it"));
+}
+
+// Rows of results that were made stores side by side are so again when they are provably apart.
+TEST(LoopAction, UnrollOfSeveralStoresToOneBuffer) {
+  constexpr const char* kText = R"(
+kernel @k(%y: out f32[2, 12, STRIDE], %x: f32[12, 8]) {
+  %i = range 12 loop
+    %j = range 8 loop
+      %v = load %x[%i, %j]
+      %p = mul %i, STRIDE
+      %q = add %p, %j
+      store %y[%q], %v
+      %n = neg %v
+      %r = add %q, OFFSET
+      store %y[%r], %n
+    end %j
+  end %i
+})";
+  auto apply = [&](absl::string_view stride, absl::string_view offset) {
+    return Apply(absl::StrReplaceAll(kText, {{"STRIDE", stride}, {"OFFSET", offset}}),
+                 "unroll(0, 3)");
+  };
+  EXPECT_TRUE(apply("8", "96").ok()) << apply("8", "96").status();
+  EXPECT_TRUE(apply("16", "8").ok()) << apply("16", "8").status();
+  // Row i + 1 of the one is row i of the other.
+  EXPECT_THAT(apply("8", "8").status().message(), HasSubstr("the same place"));
+  // Rows of the one overlap rows of the other.
+  EXPECT_THAT(apply("12", "6").status().message(), HasSubstr("the same place"));
 }
 
 TEST(LoopAction, IllegalActionsSayWhy) {
@@ -323,7 +408,7 @@ TEST(LoopAction, LegalActionsChangeNoBit) {
             LoopAction{Kind::kStream, axis, 1}, LoopAction{Kind::kGroup, axis, 4},
             LoopAction{Kind::kSplit, axis, 3}, LoopAction{Kind::kSplit, axis, 2},
             LoopAction{Kind::kSwap, axis, 1}, LoopAction{Kind::kMerge, axis, 1},
-            LoopAction{Kind::kPack, axis, 1}}) {
+            LoopAction{Kind::kPack, axis, 1}, LoopAction{Kind::kExpand, axis, 1}}) {
         auto result = ApplyLoopAction(kernel->sink, action, pass);
         if (!result.ok()) continue;
         if (action.kind == Kind::kGroup && !FoldsExactly(kernel->sink, axis)) continue;
@@ -341,7 +426,8 @@ TEST(LoopAction, LegalActionsChangeNoBit) {
     }
   }
   // Exchanges, which few generated kernels have, are tested above.
-  for (Kind kind : {Kind::kUpcast, Kind::kUnroll, Kind::kGroup, Kind::kSplit, Kind::kStream}) {
+  for (Kind kind :
+       {Kind::kUpcast, Kind::kUnroll, Kind::kGroup, Kind::kSplit, Kind::kStream, Kind::kExpand}) {
     EXPECT_GT(done[kind], 0) << static_cast<int>(kind);
   }
 }
