@@ -1,6 +1,7 @@
 // What most sources include, read once a target when SVOD_PRECOMPILE is on. Sources still include
 // what they use: the release build is made without this header.
-#pragma once
+#ifndef SVOD_TOOLS_CMAKE_PRECOMPILED_H_
+#define SVOD_TOOLS_CMAKE_PRECOMPILED_H_
 
 #include <algorithm>
 #include <cstdint>
@@ -20,3 +21,5 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+
+#endif  // SVOD_TOOLS_CMAKE_PRECOMPILED_H_
