@@ -13,7 +13,7 @@ target_include_directories(svod_llvm SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS})
 separate_arguments(SVOD_LLVM_DEFINITIONS NATIVE_COMMAND "${LLVM_DEFINITIONS}")
 target_compile_definitions(svod_llvm INTERFACE ${SVOD_LLVM_DEFINITIONS})
 
-# Programs that ask for it (set_target_properties(... SVOD_STATIC_LLVM ON)) take the parts that jit/
+# Programs that ask for it (set_target_properties(... SVOD_STATIC_LIBRARIES ON)) take the parts that jit/
 # uses from LLVM's archives: loading and relocating the shared library is most of the life of a
 # process that runs one kernel.
 set(SVOD_LLVM_ARCHIVES
@@ -27,7 +27,7 @@ foreach(library IN LISTS SVOD_LLVM_ARCHIVES ITEMS ZLIB::ZLIB zstd::libzstd_share
 endforeach()
 if(SVOD_HAVE_STATIC_LLVM)
   target_link_libraries(svod_llvm INTERFACE
-    "$<IF:$<BOOL:$<TARGET_PROPERTY:SVOD_STATIC_LLVM>>,${SVOD_LLVM_ARCHIVES},LLVM>")
+    "$<IF:$<BOOL:$<TARGET_PROPERTY:SVOD_STATIC_LIBRARIES>>,${SVOD_LLVM_ARCHIVES},LLVM>")
 else()
   target_link_libraries(svod_llvm INTERFACE LLVM)
 endif()

@@ -12,6 +12,18 @@ function(svod_precompile target)
   endif()
 endfunction()
 
+# svod_link_libraries(<target> <PUBLIC|PRIVATE> lib...)
+#
+# target_link_libraries, where Abseil's libraries are archives in programs that ask for it.
+function(svod_link_libraries target scope)
+  set(libraries ${ARGN})
+  if(SVOD_HAVE_STATIC_ABSL)
+    list(TRANSFORM libraries REPLACE "^absl::(.*)$"
+      "$<IF:$<BOOL:$<TARGET_PROPERTY:SVOD_STATIC_LIBRARIES>>,svod_archive::\\1,absl::\\1>")
+  endif()
+  target_link_libraries(${target} ${scope} ${libraries})
+endfunction()
+
 # svod_library(<folder> SOURCES a.cc b.cc [PUBLIC lib...] [PRIVATE lib...]
 #              [PUBLIC_HEADERS a.h b.h])
 #
@@ -25,7 +37,8 @@ function(svod_library folder)
   set(target svod_${folder})
   if(arg_SOURCES)
     add_library(${target} STATIC ${arg_SOURCES})
-    target_link_libraries(${target} PUBLIC ${arg_PUBLIC} PRIVATE svod_flags ${arg_PRIVATE})
+    svod_link_libraries(${target} PUBLIC ${arg_PUBLIC})
+    svod_link_libraries(${target} PRIVATE svod_flags ${arg_PRIVATE})
     target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR})
     target_compile_definitions(${target} PRIVATE SVOD_VERSION="${PROJECT_VERSION}")
     svod_precompile(${target})
@@ -55,7 +68,7 @@ endfunction()
 function(svod_executable name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBRARIES")
   add_executable(${name} ${arg_SOURCES})
-  target_link_libraries(${name} PRIVATE svod_flags ${arg_LIBRARIES})
+  svod_link_libraries(${name} PRIVATE svod_flags ${arg_LIBRARIES})
   target_compile_definitions(${name} PRIVATE SVOD_VERSION="${PROJECT_VERSION}")
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
   install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
