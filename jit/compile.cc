@@ -56,43 +56,6 @@ struct RecordErrors : public llvm::DiagnosticHandler {
   std::string* errors;
 };
 
-// Target machines of one thread, the last used first. Making one costs a third of a compilation.
-class ThreadMachines {
- public:
-  absl::StatusOr<llvm::TargetMachine*> Get(const Target& target, llvm::CodeGenOptLevel level) {
-    for (size_t i = 0; i < machines_.size(); ++i) {
-      const Entry& entry = machines_[i];
-      if (entry.level == level && entry.target == target) {
-        std::rotate(machines_.begin(), machines_.begin() + i, machines_.begin() + i + 1);
-        return machines_.front().machine.get();
-      }
-    }
-    SVOD_ASSIGN_OR_RETURN(auto machine, CreateTargetMachine(target, level));
-    if (machines_.size() == kMaxMachines) machines_.pop_back();
-    machines_.insert(machines_.begin(), {target, level, std::move(machine)});
-    return machines_.front().machine.get();
-  }
-  // After a fatal error no machine may be used, or even destroyed.
-  void Abandon() {
-    for (Entry& entry : machines_) (void)entry.machine.release();
-    machines_.clear();
-  }
-
- private:
-  static constexpr size_t kMaxMachines = 4;
-  struct Entry {
-    Target target;
-    llvm::CodeGenOptLevel level;
-    std::unique_ptr<llvm::TargetMachine> machine;
-  };
-  std::vector<Entry> machines_;
-};
-
-ThreadMachines& MachinesOfThread() {
-  thread_local ThreadMachines machines;
-  return machines;
-}
-
 // All that one compilation makes in LLVM; members go in reverse order.
 struct Compilation {
   std::string errors;
@@ -101,9 +64,52 @@ struct Compilation {
   llvm::SmallVector<char, 0> output;
   llvm::raw_svector_ostream stream{output};
   llvm::legacy::PassManager passes;
+  int num_objects = 0;  // made so far
 
   Compilation() { context.setDiagnosticHandler(std::make_unique<RecordErrors>(&errors)); }
 };
+
+// What a thread keeps for one target: making a machine costs a third of a compilation, and a
+// context with its passes a tenth.
+struct CodeGenerator {
+  Target target;
+  llvm::CodeGenOptLevel level;
+  std::unique_ptr<llvm::TargetMachine> machine;
+  std::unique_ptr<Compilation> compilation;  // null until an object is made
+};
+
+// The code generators of one thread, the last used first.
+class CodeGenerators {
+ public:
+  absl::StatusOr<CodeGenerator*> Get(const Target& target, llvm::CodeGenOptLevel level) {
+    for (size_t i = 0; i < generators_.size(); ++i) {
+      const CodeGenerator& each = *generators_[i];
+      if (each.level == level && each.target == target) {
+        std::rotate(generators_.begin(), generators_.begin() + i, generators_.begin() + i + 1);
+        return generators_.front().get();
+      }
+    }
+    SVOD_ASSIGN_OR_RETURN(auto machine, CreateTargetMachine(target, level));
+    if (generators_.size() == kMaxGenerators) generators_.pop_back();
+    generators_.insert(generators_.begin(), std::make_unique<CodeGenerator>(CodeGenerator{
+                                                target, level, std::move(machine), nullptr}));
+    return generators_.front().get();
+  }
+  // After a fatal error nothing of them may be used, or even destroyed.
+  void Abandon() {
+    for (std::unique_ptr<CodeGenerator>& each : generators_) (void)each.release();
+    generators_.clear();
+  }
+
+ private:
+  static constexpr size_t kMaxGenerators = 4;
+  std::vector<std::unique_ptr<CodeGenerator>> generators_;
+};
+
+CodeGenerators& GeneratorsOfThread() {
+  thread_local CodeGenerators generators;
+  return generators;
+}
 
 // Writes the stages of one kernel into the dump directory, if there is one.
 class Dump {
@@ -167,11 +173,13 @@ absl::StatusOr<Target> TargetOf(const CompileOptions& options) {
   return options.target;
 }
 
-// Runs `body` on a fresh compilation. LLVM's fatal errors become a Status, if the handler is
-// installed; what LLVM was working on is then left where it is, since its state is unknown.
+// Runs `body` on `compilation`, which is made if there is none. LLVM's fatal errors become a
+// Status, if the handler is installed; what LLVM was working on is then left where it is, since its
+// state is unknown.
 template <typename Body>
-absl::Status RunCompilation(const UOp* sink, const Dump& dump, const Body& body) {
-  auto compilation = std::make_unique<Compilation>();
+absl::Status RunCompilation(const UOp* sink, const Dump& dump,
+                            std::unique_ptr<Compilation>& compilation, const Body& body) {
+  if (compilation == nullptr) compilation = std::make_unique<Compilation>();
   in_compilation = true;
   try {
     absl::Status status = body(*compilation);
@@ -181,17 +189,16 @@ absl::Status RunCompilation(const UOp* sink, const Dump& dump, const Body& body)
   } catch (const FatalLlvmError& error) {
     in_compilation = false;
     (void)compilation.release();
-    MachinesOfThread().Abandon();
+    GeneratorsOfThread().Abandon();
     return CompilerFailure(sink, dump, error.reason);
   }
 }
 
-absl::Status EmitFile(Compilation& compilation, llvm::TargetMachine& machine,
-                      llvm::CodeGenFileType type) {
+absl::Status AddPasses(Compilation& compilation, llvm::TargetMachine& machine,
+                       llvm::CodeGenFileType type) {
   if (machine.addPassesToEmitFile(compilation.passes, compilation.stream, nullptr, type)) {
     return absl::InternalError("compile: this target has no code emitter");
   }
-  compilation.passes.run(*compilation.kernel.module);
   return absl::OkStatus();
 }
 
@@ -205,16 +212,20 @@ absl::StatusOr<std::string> PrintStage(const Function& kernel, const CompileOpti
   lower.noalias = options.noalias;
   lower.notes = &kernel.notes;
   std::string text;
+  std::unique_ptr<Compilation> fresh;
   SVOD_RETURN_IF_ERROR(RunCompilation(
-      kernel.root, Dump(options, kernel.root), [&](Compilation& compilation) -> absl::Status {
+      kernel.root, Dump(options, kernel.root), fresh,
+      [&](Compilation& compilation) -> absl::Status {
         SVOD_ASSIGN_OR_RETURN(compilation.kernel,
                               LowerToLlvm(kernel.root, target, compilation.context, lower));
         if (!assembly) {
           text = PrintModule(*compilation.kernel.module);
           return absl::OkStatus();
         }
-        SVOD_ASSIGN_OR_RETURN(llvm::TargetMachine * machine, MachinesOfThread().Get(target, level));
-        SVOD_RETURN_IF_ERROR(EmitFile(compilation, *machine, llvm::CodeGenFileType::AssemblyFile));
+        SVOD_ASSIGN_OR_RETURN(CodeGenerator * generator, GeneratorsOfThread().Get(target, level));
+        SVOD_RETURN_IF_ERROR(
+            AddPasses(compilation, *generator->machine, llvm::CodeGenFileType::AssemblyFile));
+        compilation.passes.run(*compilation.kernel.module);
         text = compilation.stream.str().str();
         return absl::OkStatus();
       }));
@@ -224,6 +235,38 @@ absl::StatusOr<std::string> PrintStage(const Function& kernel, const CompileOpti
 double MillisecondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
       .count();
+}
+
+absl::Status EmitObject(const UOp* sink, const LowerOptions& lower, const Dump& dump,
+                        const CodeGenerator& generator, Compilation& compilation,
+                        ObjectCode& object) {
+  auto start = std::chrono::steady_clock::now();
+  compilation.context.setDiscardValueNames(!dump.is_on());
+  SVOD_ASSIGN_OR_RETURN(compilation.kernel,
+                        LowerToLlvm(sink, generator.target, compilation.context, lower));
+  object.entry = compilation.kernel.symbol;
+  object.scratch_bytes = compilation.kernel.scratch_bytes;
+  object.lower_ms = MillisecondsSince(start);
+  if (dump.is_on()) {
+    SVOD_RETURN_IF_ERROR(dump.Write(".ll", PrintModule(*compilation.kernel.module)));
+  }
+  start = std::chrono::steady_clock::now();
+  if (compilation.num_objects++ == 0) {
+    SVOD_RETURN_IF_ERROR(
+        AddPasses(compilation, *generator.machine, llvm::CodeGenFileType::ObjectFile));
+  }
+  compilation.output.clear();
+  compilation.passes.run(*compilation.kernel.module);
+  object.bytes = compilation.stream.str().str();
+  compilation.kernel.module = nullptr;
+  object.code_gen_ms = MillisecondsSince(start);
+  return absl::OkStatus();
+}
+
+// A context keeps every constant that it has seen, and after an error nothing is known of it.
+bool IsUsedUp(const Compilation& compilation, const absl::Status& status) {
+  constexpr int kMaxObjects = 64;
+  return !status.ok() || compilation.num_objects >= kMaxObjects;
 }
 
 }  // namespace
@@ -256,23 +299,13 @@ absl::StatusOr<ObjectCode> CompileToObject(const UOp* sink, const CompileOptions
   }
 
   ObjectCode object;
-  absl::Status status = RunCompilation(sink, dump, [&](Compilation& compilation) -> absl::Status {
-    auto start = std::chrono::steady_clock::now();
-    SVOD_ASSIGN_OR_RETURN(compilation.kernel,
-                          LowerToLlvm(sink, target, compilation.context, lower));
-    object.entry = compilation.kernel.symbol;
-    object.scratch_bytes = compilation.kernel.scratch_bytes;
-    object.lower_ms = MillisecondsSince(start);
-    if (dump.is_on()) {
-      SVOD_RETURN_IF_ERROR(dump.Write(".ll", PrintModule(*compilation.kernel.module)));
-    }
-    start = std::chrono::steady_clock::now();
-    SVOD_ASSIGN_OR_RETURN(llvm::TargetMachine * machine, MachinesOfThread().Get(target, level));
-    SVOD_RETURN_IF_ERROR(EmitFile(compilation, *machine, llvm::CodeGenFileType::ObjectFile));
-    object.bytes = compilation.stream.str().str();
-    object.code_gen_ms = MillisecondsSince(start);
-    return absl::OkStatus();
-  });
+  SVOD_ASSIGN_OR_RETURN(CodeGenerator * generator, GeneratorsOfThread().Get(target, level));
+  absl::Status status = RunCompilation(
+      sink, dump, generator->compilation, [&](Compilation& compilation) -> absl::Status {
+        return EmitObject(sink, lower, dump, *generator, compilation, object);
+      });
+  std::unique_ptr<Compilation>& kept = generator->compilation;
+  if (kept != nullptr && IsUsedUp(*kept, status)) kept = nullptr;
   SVOD_RETURN_IF_ERROR(status);
   if (dump.is_on()) {
     // A second run of the code generator; its first is timed above without this.

@@ -6,6 +6,7 @@
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/DerivedTypes.h"
 #include "llvm/IR/Intrinsics.h"
+#include "llvm/IR/PatternMatch.h"
 
 namespace svod {
 namespace {
@@ -168,6 +169,14 @@ llvm::Value* AluEmitter::Divide(Op op, DType dtype, Value* x, Value* y) {
 
 llvm::Value* AluEmitter::Shift(Op op, DType dtype, Value* x, Value* y) {
   llvm::Constant* last = Int(y, static_cast<uint64_t>(dtype.bits()) - 1);
+  // The builder folds neither the bound nor the choice for vectors; the code generator would, after
+  // looking at them many times.
+  const llvm::APInt* amount = nullptr;
+  if (llvm::PatternMatch::match(y, llvm::PatternMatch::m_APInt(amount)) &&
+      amount->ult(static_cast<uint64_t>(dtype.bits()))) {
+    if (op == Op::kShl) return b_.CreateShl(x, y);
+    return dtype.is_signed() ? b_.CreateAShr(x, y) : b_.CreateLShr(x, y);
+  }
   if (op == Op::kShr && dtype.is_signed()) {
     return b_.CreateAShr(x, b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, y, last));
   }

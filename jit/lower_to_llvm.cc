@@ -204,6 +204,23 @@ void KernelLowering::EmitVariables() {
   }
 }
 
+// A vector of constants, made of its bytes at once where they are those of LLVM's elements: made
+// lane by lane, the tables of transcendental functions are most of what lowering takes. Null for
+// other vectors.
+static llvm::Constant* ConstantStack(const UOp* node, llvm::LLVMContext& context) {
+  const DType dtype = node->dtype().with_lanes(1);
+  llvm::Type* type = RegisterType(dtype, context);
+  if (!llvm::ConstantDataSequential::isElementTypeCompatible(type)) return nullptr;
+  const auto size = static_cast<size_t>(type->getPrimitiveSizeInBits() / 8);
+  std::string bytes;
+  for (const UOp* lane : node->sources()) {
+    if (!IsConst(lane)) return nullptr;
+    const uint64_t bits = lane->arg<ConstArgument>().bits;
+    bytes.append(reinterpret_cast<const char*>(&bits), size);
+  }
+  return llvm::ConstantDataVector::getRaw(bytes, static_cast<uint64_t>(node->num_sources()), type);
+}
+
 llvm::Value* KernelLowering::EmitVector(const UOp* node) {
   const int lanes = node->dtype().lanes;
   if (node->op() == Op::kSplat) {
@@ -213,6 +230,7 @@ llvm::Value* KernelLowering::EmitVector(const UOp* node) {
   }
   if (node->op() == Op::kStack) {
     if (lanes == 1) return ValueOf(node->source(0));
+    if (llvm::Constant* table = ConstantStack(node, context_)) return table;
     Value* vector = llvm::PoisonValue::get(RegisterType(node->dtype(), context_));
     for (int i = 0; i < lanes; ++i) {
       vector = b_.CreateInsertElement(vector, ValueOf(node->source(i)),

@@ -90,6 +90,34 @@ TEST(CompileTest, BytesDependOnContentOnly) {
   EXPECT_EQ(on_thread, expected);
 }
 
+// A thread keeps its code generator, and takes a new one now and then and after errors.
+TEST(CompileTest, BytesDoNotDependOnWhatWasCompiledBefore) {
+  Context context;
+  auto compile = [&](absl::string_view name, int level) {
+    CompileOptions options;
+    options.code_gen_level = level;
+    auto object = CompileToObject(Square(context, name), options);
+    EXPECT_TRUE(object.ok()) << object.status();
+    return object.ok() ? object->bytes : "";
+  };
+  const std::string first = compile("square", 1);
+  const std::string other = compile("other", 1), plain = compile("square", 0);
+  EXPECT_NE(first, other);
+  EXPECT_NE(first, plain);
+  for (int i = 0; i < 150; ++i) {
+    EXPECT_EQ(compile("square", 1), first) << i;
+    EXPECT_EQ(compile("other", 1), other) << i;
+    if (i % 40 == 0) {
+      EXPECT_EQ(compile("square", 0), plain) << i;
+      // Text is made from a context of its own.
+      EXPECT_TRUE(PrintAssembly(AsFunction(Square(context, "square")), {}).ok());
+    }
+  }
+  std::string elsewhere;
+  std::thread([&] { elsewhere = compile("square", 1); }).join();
+  EXPECT_EQ(elsewhere, first);
+}
+
 TEST(CompileTest, EntrySymbolIsPlainBoundedAndDependsOnContent) {
   Context context;
   EXPECT_THAT(EntrySymbol(Square(context, "a.b c")), StartsWith("svod_a_b_c_"));
