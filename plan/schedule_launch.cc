@@ -103,7 +103,7 @@ std::pair<int64_t, int64_t> ChunksOf(int64_t extent, int64_t most, int64_t small
 // prepares its own, and only then rows.
 std::vector<Scheduler::LoopCut> Scheduler::CutTiles(const std::vector<const UOp*>& loops,
                                                     const UOp* sink, int64_t wanted) {
-  constexpr int64_t kTile = 32, kFewestRows = 128, kFewRows = 8, kStretch = 512;
+  constexpr int64_t kTile = 32, kFewestRows = 128, kFewRows = 8, kStretch = 1024;
   std::vector<LoopRole> roles = RolesIn(sink, loops);
   std::vector<LoopCut> cuts;
   int64_t left = wanted, columns = 1, rows = 1;

@@ -56,6 +56,18 @@ bool Scheduler::IsContraction(const UOp* reduce) {
   return false;
 }
 
+// The kind of what is made of `value` and `from`. A contraction next to reductions of another one,
+// such as a layer's product added to what was normalised before, wants tiles of its own; next to
+// its own reductions it is the start of a softmax.
+void Scheduler::Join(const Value& from, Value* value) {
+  if (from.kind == Kind::kPlain) return;
+  bool is_other = value->contraction != nullptr && value->contraction != from.contraction;
+  bool takes_kind = is_other ? from.kind < value->kind : from.kind > value->kind;
+  if (value->kind != Kind::kPlain && !takes_kind) return;
+  value->kind = from.kind;
+  value->contraction = from.contraction;
+}
+
 // What a value is made of, from its sources.
 absl::Status Scheduler::Describe(const UOp* node) {
   SVOD_ASSIGN_OR_RETURN(ShapeSpan shape, shapes_.Of(node));
@@ -75,7 +87,7 @@ absl::Status Scheduler::Describe(const UOp* node) {
     if (node->op() == Op::kGather && i == 0) continue;
     if (!seen.insert(source).second) continue;
     const Value& from = values_[source];
-    value.kind = std::max(value.kind, from.kind);
+    Join(from, &value);
     value.has_reduce = value.has_reduce || from.has_reduce;
     value.contracted = std::max(value.contracted, from.contracted);
     // What is computed once for many elements counts for its share in each.
@@ -90,6 +102,7 @@ absl::Status Scheduler::Describe(const UOp* node) {
     value.has_reduce = true;
     if (IsContraction(node)) {
       value.kind = Kind::kContraction;
+      value.contraction = node;
       value.contracted =
           std::max(value.contracted,
                    value.elements > 0 ? values_[node->source(0)].elements / value.elements : 0);

@@ -77,9 +77,10 @@ class Scheduler {
     Kind kind = Kind::kPlain;
     bool has_reduce = false;
     double elements = 1;
-    double work = 0;        // to compute one element from buffers [about one cheap op]
-    double local_work = 0;  // the same with contractions in buffers
-    double contracted = 0;  // longest sum of products in it
+    double work = 0;                   // to compute one element from buffers [about one cheap op]
+    double local_work = 0;             // the same with contractions in buffers
+    double contracted = 0;             // longest sum of products in it
+    const UOp* contraction = nullptr;  // that it is elementwise on, or made of reductions of
     std::vector<int> requests;
     int kernel = -1;         // that materialises it
     bool is_forced = false;  // a GATHER reads it, or the graph returns it
@@ -142,6 +143,7 @@ class Scheduler {
   static const UOp* GatheredFrom(const UOp* gather);
 
   // --- schedule_places.cc
+  static void Join(const Value& from, Value* value);
   absl::Status Describe(const UOp* node);
   bool IsContraction(const UOp* reduce);
   absl::Status Settle(const UOp* node);
