@@ -28,13 +28,20 @@
 namespace svod {
 namespace {
 
-void InitializeBackEnds() {
+void InitializeX86() {
   static const bool done = [] {
     LLVMInitializeX86TargetInfo();
     LLVMInitializeX86Target();
     LLVMInitializeX86TargetMC();
     LLVMInitializeX86AsmPrinter();
     LLVMInitializeX86AsmParser();
+    return true;
+  }();
+  (void)done;
+}
+
+void InitializeAArch64() {
+  static const bool done = [] {
     LLVMInitializeAArch64TargetInfo();
     LLVMInitializeAArch64Target();
     LLVMInitializeAArch64TargetMC();
@@ -43,6 +50,20 @@ void InitializeBackEnds() {
     return true;
   }();
   (void)done;
+}
+
+// The back end for a triple that ParseTriple let through, set up when it is first asked for: a
+// process that runs one kernel has no use for the other.
+absl::StatusOr<const llvm::Target*> BackEndFor(const llvm::Triple& triple) {
+  if (triple.getArch() == llvm::Triple::x86_64) {
+    InitializeX86();
+  } else {
+    InitializeAArch64();
+  }
+  std::string error;
+  const llvm::Target* back_end = llvm::TargetRegistry::lookupTarget(triple, error);
+  if (back_end == nullptr) return absl::InternalError(absl::StrCat("target: ", error));
+  return back_end;
 }
 
 llvm::StringRef ToRef(absl::string_view view) { return {view.data(), view.size()}; }
@@ -126,7 +147,6 @@ absl::StatusOr<std::unique_ptr<llvm::MCSubtargetInfo>> CreateSubtarget(const llv
                                                                        const std::string& features);
 
 absl::StatusOr<HostFacts> FindHost() {
-  InitializeBackEnds();
   HostFacts host;
   SVOD_ASSIGN_OR_RETURN(llvm::Triple triple, ParseTriple(""));
   host.triple = triple.str();
@@ -156,9 +176,7 @@ const absl::StatusOr<HostFacts>& Host() {
 
 absl::StatusOr<std::unique_ptr<llvm::MCSubtargetInfo>> CreateSubtarget(
     const llvm::Triple& triple, const std::string& cpu, const std::string& features) {
-  std::string error;
-  const llvm::Target* back_end = llvm::TargetRegistry::lookupTarget(triple, error);
-  if (back_end == nullptr) return absl::InternalError(absl::StrCat("target: ", error));
+  SVOD_ASSIGN_OR_RETURN(const llvm::Target* back_end, BackEndFor(triple));
   std::unique_ptr<llvm::MCSubtargetInfo> info(
       back_end->createMCSubtargetInfo(triple, cpu, features));
   if (info == nullptr) return absl::InternalError("target: LLVM has no subtargets");
@@ -256,8 +274,8 @@ absl::StatusOr<Target> HostTarget() {
 
 absl::StatusOr<Target> MakeTarget(absl::string_view triple_text, absl::string_view cpu_text,
                                   absl::string_view feature_text) {
-  InitializeBackEnds();
-  SVOD_ASSIGN_OR_RETURN(HostFacts host, Host());
+  SVOD_RETURN_IF_ERROR(Host().status());
+  const HostFacts& host = *Host();
   SVOD_ASSIGN_OR_RETURN(llvm::Triple triple, ParseTriple(triple_text));
   bool host_architecture = triple.getArch() == llvm::Triple(host.triple).getArch();
   bool x86 = triple.getArch() == llvm::Triple::x86_64;
@@ -272,14 +290,18 @@ absl::StatusOr<Target> MakeTarget(absl::string_view triple_text, absl::string_vi
   if (host_cpu) cpu = host.cpu;
   if (cpu.empty()) cpu = x86 ? "x86-64" : "generic";
 
-  SVOD_ASSIGN_OR_RETURN(auto plain, CreateSubtarget(triple, "", ""));
-  SVOD_RETURN_IF_ERROR(CheckCpu(*plain, cpu));
+  std::set<std::string> enabled = host.enabled;
   std::vector<std::string> features = absl::StrSplit(feature_text, ',', absl::SkipWhitespace());
-  SVOD_RETURN_IF_ERROR(CheckFeatures(*plain, features));
-  if (host_cpu) features.insert(features.begin(), host.features.begin(), host.features.end());
+  // Names of the host's are known to be right.
+  if (!host_cpu || !features.empty()) {
+    SVOD_ASSIGN_OR_RETURN(auto plain, CreateSubtarget(triple, "", ""));
+    SVOD_RETURN_IF_ERROR(CheckCpu(*plain, cpu));
+    SVOD_RETURN_IF_ERROR(CheckFeatures(*plain, features));
+    if (host_cpu) features.insert(features.begin(), host.features.begin(), host.features.end());
+    SVOD_ASSIGN_OR_RETURN(auto full, CreateSubtarget(triple, cpu, absl::StrJoin(features, ",")));
+    enabled = EnabledFeatures(*full);
+  }
   SVOD_ASSIGN_OR_RETURN(auto of_cpu, CreateSubtarget(triple, cpu, ""));
-  SVOD_ASSIGN_OR_RETURN(auto full, CreateSubtarget(triple, cpu, absl::StrJoin(features, ",")));
-  std::set<std::string> enabled = EnabledFeatures(*full);
   SVOD_RETURN_IF_ERROR(CheckBase(triple, enabled));
 
   Target target;
@@ -310,11 +332,8 @@ bool HasFeature(const Target& target, absl::string_view feature) {
 
 absl::StatusOr<std::unique_ptr<llvm::TargetMachine>> CreateTargetMachine(
     const Target& target, llvm::CodeGenOptLevel level) {
-  InitializeBackEnds();
   llvm::Triple triple(target.triple);
-  std::string error;
-  const llvm::Target* back_end = llvm::TargetRegistry::lookupTarget(triple, error);
-  if (back_end == nullptr) return absl::InternalError(absl::StrCat("target: ", error));
+  SVOD_ASSIGN_OR_RETURN(const llvm::Target* back_end, BackEndFor(triple));
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
   std::unique_ptr<llvm::TargetMachine> machine(
