@@ -154,6 +154,7 @@ absl::Status LaneRewriter::Rewrite(const UOp* node, const Replaced& replaced) {
   }
   if (op == Op::kLoad && varies) {
     const UOp* index = node->source(0);
+    if (node->dtype().is_vector()) return Illegal(node, "it loads a vector already");
     if (node->num_sources() == 1 && IsNearlyDense(index, replaced)) {
       return LoadDense(node, replaced);
     }
@@ -171,6 +172,7 @@ absl::Status LaneRewriter::Rewrite(const UOp* node, const Replaced& replaced) {
   }
   if (op == Op::kStore && varies) {
     const UOp* index = node->source(0);
+    if (node->source(1)->dtype().is_vector()) return Illegal(node, "it stores a vector already");
     Form position = FormOf(index->source(1), replaced);
     if (position.is_vector || position.stride == 0) {
       return Illegal(node, "its place does not advance by a constant");

@@ -474,5 +474,28 @@ kernel @mm(%y: out f32[6, 20], %a: f32[6, 5], %b: f32[20, 5]) {
   }
 }
 
+// Lanes of lanes there are none: the load of a vector would become one of single elements.
+TEST(LoopActions, ALoopAroundVectorsDoesNotBecomeLanes) {
+  auto kernel = [](absl::string_view value) {
+    return absl::StrCat(R"(
+kernel @rows(%y: out f32[8, 16], %x: f32[8, 16]) {
+  %i = range 8 loop
+    %j = range 2 loop
+      %c = mul %j, 8
+      %v = )",
+                        value, R"(
+      store %y[%i, %c], %v
+    end %j
+  end %i
+}
+)");
+  };
+  EXPECT_THAT(Apply(kernel("load %x[%i, %c] : f32x8"), "upcast(0, 8)").status().message(),
+              HasSubstr("load: it loads a vector already"));
+  EXPECT_THAT(Apply(kernel("load %x[0, %c] : f32x8"), "upcast(0, 8)").status().message(),
+              HasSubstr("store: it stores a vector already"));
+  EXPECT_TRUE(Apply(kernel("load %x[%i, %c] : f32x8"), "unroll(0, 8)").ok());
+}
+
 }  // namespace
 }  // namespace svod
