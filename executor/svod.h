@@ -31,6 +31,7 @@
 #include "jit/compile.h"
 #include "jit/kernel.h"
 #include "jit/kernel_cache.h"
+#include "jit/search_actions.h"
 #include "jit/target.h"
 #include "jit/task_runner.h"
 #include "plan/buffer.h"

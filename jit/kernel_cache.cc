@@ -9,6 +9,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "ir/debug_options.h"
+#include "ir/passes/apply_actions.h"
 #include "ir/pipeline.h"
 #include "ir/program.h"
 #include "ir/status_macros.h"
@@ -77,6 +78,8 @@ struct KernelCache::State {
   std::atomic<int64_t> code_bytes = 0, num_kernels = 0;
   std::atomic<int64_t> misses = 0, waits = 0, compiles = 0, failures = 0, evictions = 0;
   std::atomic<int64_t> optimize_ns{0}, compile_ns = 0;
+  std::mutex found_mutex;
+  absl::flat_hash_map<KernelKey, FoundActions> found;  // by MakeSourceKey
   std::mutex eviction_mutex;
   std::atomic<int64_t> evict_above_bytes = 0;
 
@@ -93,6 +96,12 @@ struct KernelCache::State {
   std::optional<KernelTable::Found> FindBySource(const UOp* sink, const KernelKey& source_key);
   void NoteSource(const UOp* sink, const KernelKey& source_key, const UOp* final_sink,
                   const CompileOptions& compile_options);
+  std::optional<FoundActions> FindActions(const KernelKey& source_key,
+                                          const CompileOptions& compile_options);
+  // Verified and optimised, with actions that were found for it or else with chosen ones. `sink` is
+  // of `context`.
+  absl::StatusOr<const UOp*> Optimize(const UOp* sink, const KernelKey& source_key,
+                                      Context& context, const CompileOptions& compile_options);
   void Count(KernelTable::Outcome outcome);
   void Forget(const CompiledKernel& kernel);
   void EvictIfOver();
@@ -178,6 +187,35 @@ void KernelCache::State::NoteSource(const UOp* sink, const KernelKey& source_key
   if (!key.ok()) return;
   std::optional<std::string> note = EncodeSourceNote(sink, final_sink, *key);
   if (note.has_value()) disk->StoreNote(*source_key.text, *note);
+}
+
+std::optional<FoundActions> KernelCache::State::FindActions(const KernelKey& source_key,
+                                                            const CompileOptions& compile_options) {
+  {
+    std::lock_guard<std::mutex> lock(found_mutex);
+    auto known = found.find(source_key);
+    if (known != found.end()) return known->second;
+  }
+  if (disk == nullptr) return std::nullopt;
+  std::optional<std::string> note =
+      disk->LoadNote(FoundActionsKey(source_key, compile_options.target));
+  return note.has_value() ? DecodeFoundActions(*note) : std::nullopt;
+}
+
+absl::StatusOr<const UOp*> KernelCache::State::Optimize(const UOp* sink,
+                                                        const KernelKey& source_key,
+                                                        Context& context,
+                                                        const CompileOptions& compile_options) {
+  if (HasOpt(sink, kAutoOpt)) {
+    std::optional<FoundActions> better = FindActions(source_key, compile_options);
+    if (better.has_value() && better->actions.has_value()) {
+      auto done =
+          options.optimize(WithActions(sink, *better->actions, context), context, compile_options);
+      // A note that does not fit its kernel is worth no more than none.
+      if (done.ok()) return done;
+    }
+  }
+  return options.optimize(sink, context, compile_options);
 }
 
 absl::StatusOr<KernelTable::Found> KernelCache::State::GetOrMakeFinal(
@@ -286,7 +324,7 @@ absl::StatusOr<KernelPtr> KernelCache::GetOrCompile(const UOp* sink,
     Context context;  // passes make nodes; the caller's context is only read
     auto start = std::chrono::steady_clock::now();
     absl::StatusOr<const UOp*> final_sink =
-        state_->options.optimize(context.Import(sink), context, full);
+        state_->Optimize(context.Import(sink), key, context, full);
     state_->optimize_ns.fetch_add(static_cast<int64_t>(MillisecondsSince(start) * 1e6),
                                   std::memory_order_relaxed);
     if (!final_sink.ok()) return final_sink.status();
@@ -309,6 +347,33 @@ absl::StatusOr<KernelPtr> KernelCache::GetOrCompileFinal(const UOp* final_sink,
   auto found = state_->GetOrMakeFinal(final_sink, full);
   if (!found.ok()) return found.status();
   return std::move(found->kernel);
+}
+
+absl::Status KernelCache::Prefer(const UOp* sink, const CompileOptions& options,
+                                 const FoundActions& found) {
+  SVOD_ASSIGN_OR_RETURN(CompileOptions full, WithTarget(options));
+  const KernelKey key = MakeSourceKey(sink, full);
+  Context context;
+  const UOp* form = context.Import(sink);
+  if (found.actions.has_value()) form = WithActions(form, *found.actions, context);
+  SVOD_ASSIGN_OR_RETURN(const UOp* final_sink, state_->options.optimize(form, context, full));
+  SVOD_RETURN_IF_ERROR(state_->GetOrMakeFinal(final_sink, full).status());
+  state_->NoteSource(sink, key, final_sink, full);
+  {
+    std::lock_guard<std::mutex> lock(state_->found_mutex);
+    state_->found[key] = found;
+  }
+  state_->sources.Forget(key);
+  if (state_->disk != nullptr) {
+    state_->disk->StoreNote(FoundActionsKey(key, full.target), EncodeFoundActions(found));
+  }
+  return absl::OkStatus();
+}
+
+std::optional<FoundActions> KernelCache::Preferred(const UOp* sink, const CompileOptions& options) {
+  absl::StatusOr<CompileOptions> full = WithTarget(options);
+  if (!full.ok()) return std::nullopt;
+  return state_->FindActions(MakeSourceKey(sink, *full), *full);
 }
 
 std::vector<absl::StatusOr<KernelPtr>> KernelCache::CompileAll(absl::Span<const UOp* const> sinks,

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "ir/uop.h"
 #include "jit/compile.h"
 #include "jit/disk_cache.h"
+#include "jit/found_actions.h"
 #include "jit/kernel.h"
 #include "jit/kernel_key.h"
 #include "jit/orc_session.h"
@@ -90,6 +92,14 @@ class KernelCache {
   // The kernel that was compiled under a key of MakeKey or MakeSourceKey, if the cache has it; null
   // if not. The key's target must be spelt out. Cost: at most 100 ns.
   KernelPtr Find(const KernelKey& key);
+
+  // What a search found for a kernel (see SearchActions): from now on GetOrCompile gives it with
+  // these actions, in this process and, with a disk directory, in others of this build on machines
+  // like this one. It computes the same bits as before.
+  // Errors: those of GetOrCompile of the kernel with these actions, and then nothing is kept.
+  absl::Status Prefer(const UOp* sink, const CompileOptions& options, const FoundActions& found);
+  // What was last preferred; nothing where there is nothing, or what the disk has is no such note.
+  std::optional<FoundActions> Preferred(const UOp* sink, const CompileOptions& options);
 
   // Drops every kernel, whoever holds it; those go on working. The disk is not touched.
   void Clear();

@@ -99,6 +99,13 @@ std::vector<std::shared_ptr<KernelEntry>> KernelTable::Entries() const {
   return entries;
 }
 
+void KernelTable::Forget(const KernelKey& key) {
+  Shard& shard = ShardOf(key);
+  std::lock_guard<std::mutex> lock(shard.mutex);
+  auto slot = shard.slots.find(key);
+  if (slot != shard.slots.end() && slot->second.flight == nullptr) shard.slots.erase(slot);
+}
+
 void KernelTable::RemoveEmpty() {
   for (Shard& shard : shards_) {
     std::lock_guard<std::mutex> lock(shard.mutex);

@@ -74,6 +74,8 @@ class KernelTable {
 
   // All entries, empty ones too.
   std::vector<std::shared_ptr<KernelEntry>> Entries() const;
+  // Forgets a key, whose kernel other keys may still find, unless its `make` runs.
+  void Forget(const KernelKey& key);
   // Forgets the keys of empty entries.
   void RemoveEmpty();
   // How often Find and GetOrMake found a kernel.

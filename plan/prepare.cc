@@ -98,7 +98,17 @@ class Observer {
   absl::Status Step() {
     std::lock_guard<std::mutex> lock(mutex_);
     ++now_.done;
+    now_.measured = now_.measurements = 0;
     return Tell();
+  }
+  // For a search: what it asks in between.
+  SearchControl Control() {
+    return {options_.cancelled, [this](int measured, int measurements) {
+              std::lock_guard<std::mutex> lock(mutex_);
+              now_.measured = measured;
+              now_.measurements = measurements;
+              if (options_.progress) options_.progress(now_);
+            }};
   }
   absl::Status CheckCancelled() const {
     if (options_.cancelled == nullptr || !options_.cancelled->load(std::memory_order_relaxed)) {
@@ -227,13 +237,27 @@ class Preparer {
     return absl::OkStatus();
   }
 
+  absl::Status SearchCallees() {
+    if (!options_.search) return absl::OkStatus();
+    SVOD_RETURN_IF_ERROR(observer_.Begin(PrepareStage::kSearch, static_cast<int>(callees_.size())));
+    for (const Callee& callee : callees_) {
+      absl::Status status = options_.search(callee.sink, observer_.Control());
+      if (absl::IsCancelled(status)) return absl::CancelledError("prepare: cancelled");
+      absl::string_view name = callee.sink->arg<FunctionArgument>().name;
+      SVOD_RETURN_IF_ERROR(Annotate(status, absl::StrCat("searching for kernel ", name)));
+      SVOD_RETURN_IF_ERROR(observer_.Step());
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status CompileCallees() {
+    SVOD_RETURN_IF_ERROR(SearchCallees());
     int num_callees = static_cast<int>(callees_.size());
     SVOD_RETURN_IF_ERROR(observer_.Begin(PrepareStage::kCompile, num_callees));
     ScheduleCache* cache = scheduled_ != nullptr && !options_.compiler.empty()
                                ? options_.schedule_cache.get()
                                : nullptr;
-    if (cache != nullptr) {
+    if (cache != nullptr && !options_.search) {
       ScheduleCache::Kernels kernels = cache->FindKernels(scheduled_->result, options_.compiler);
       if (kernels.size() == callees_.size() && !kernels.empty()) {
         for (size_t i = 0; i < kernels.size(); ++i) {
@@ -615,7 +639,7 @@ absl::StatusOr<ExecutionPlan> Prepare(const Module& module, absl::string_view na
 }
 
 const char* ToString(PrepareStage stage) {
-  constexpr const char* kNames[] = {"schedule", "compile", "build"};
+  constexpr const char* kNames[] = {"schedule", "search", "compile", "build"};
   return kNames[static_cast<int>(stage)];
 }
 

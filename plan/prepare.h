@@ -15,6 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "ir/program.h"
 #include "jit/kernel.h"
+#include "jit/search_actions.h"
 #include "jit/task_runner.h"
 #include "plan/custom_function.h"
 #include "plan/execution_plan.h"
@@ -29,14 +30,21 @@ namespace svod {
 using KernelProvider =
     std::function<absl::StatusOr<std::shared_ptr<const CompiledKernel>>(const UOp* sink)>;
 
-enum class PrepareStage : uint8_t { kSchedule, kCompile, kBuild };
-const char* ToString(PrepareStage stage);  // "schedule", "compile", "build"
+// Looks for a faster form of a kernel, which the provider is then to give. Usually SearchActions.
+using KernelSearch = std::function<absl::Status(const UOp* sink, const SearchControl& control)>;
 
-// How far preparation is: `done` of `total` steps of a stage; kernels, when it compiles.
+enum class PrepareStage : uint8_t { kSchedule, kSearch, kCompile, kBuild };
+const char* ToString(PrepareStage stage);  // "schedule", "search", "compile", "build"
+
+// How far preparation is: `done` of `total` steps of a stage; kernels, when it searches and
+// compiles.
 struct PrepareProgress {
   PrepareStage stage;
   int done = 0;
   int total = 0;
+  // Of the kernel that is being searched: forms that were tried, of how many at most.
+  int measured = 0;
+  int measurements = 0;
 };
 
 struct PrepareOptions {
@@ -63,10 +71,15 @@ struct PrepareOptions {
   // the same kernels from the schedule cache and the provider is not asked. Empty: always ask.
   std::string compiler;
 
+  // Asked for each kernel before any is compiled, for one after the other and on the calling
+  // thread, since other work would disturb its clock. The schedule cache's kernels are not used
+  // then. Empty: no search.
+  KernelSearch search;
+
   // Checked between steps: when it becomes true, Prepare gives up soon. May be null.
   const std::atomic<bool>* cancelled = nullptr;
-  // Called before the first and after each step of a stage, by one thread at a time, but from
-  // whatever threads `task_runner` has. May be empty.
+  // Called before the first and after each step of a stage, and each measurement of a search, by
+  // one thread at a time, but from whatever threads `task_runner` has. May be empty.
   std::function<void(const PrepareProgress&)> progress;
 };
 

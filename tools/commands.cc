@@ -104,6 +104,10 @@ absl::StatusOr<RunRequest> RequestFromFlags() {
   if (request.repeat < 1) {
     return UsageError(absl::StrCat("flag --repeat: got ", request.repeat, ", expected at least 1"));
   }
+  request.search = absl::GetFlag(FLAGS_search);
+  if (request.search < 0) {
+    return UsageError(absl::StrCat("flag --search: got ", request.search, ", expected at least 0"));
+  }
   SVOD_ASSIGN_OR_RETURN(request.inputs, ReadTensors(absl::GetFlag(FLAGS_input)));
   for (const std::string& value : absl::GetFlag(FLAGS_var).values) {
     std::pair<std::string, std::string> parts = absl::StrSplit(value, absl::MaxSplits('=', 1));
@@ -114,6 +118,18 @@ absl::StatusOr<RunRequest> RequestFromFlags() {
     request.variables.push_back({parts.first, number});
   }
   return request;
+}
+
+// A search takes its time: a line for each kernel, and every few forms of it.
+void ShowSearch(RunRequest* request, std::ostream& err) {
+  constexpr int kEvery = 16;
+  request->progress = [&err](const PrepareProgress& now) {
+    if (now.stage != PrepareStage::kSearch || now.measured % kEvery != 0) return;
+    if (now.done == now.total) return;
+    err << "search: kernel " << now.done + 1 << " of " << now.total;
+    if (now.measured > 0) err << ", " << now.measured << " of " << now.measurements << " forms";
+    err << std::endl;
+  };
 }
 
 // NAME=LEAST..MOST, NAME=LEAST..MOST..STEP or NAME=SIZE.
@@ -239,6 +255,7 @@ absl::Status RunRun(absl::Span<const std::string> files, CommandStreams& streams
   bool is_onnx = IsOnnxFile(file);
   if (!is_onnx) SVOD_RETURN_IF_ERROR(session->LoadFile(file, &streams.in));
   SVOD_ASSIGN_OR_RETURN(RunRequest request, RequestFromFlags());
+  if (request.search > 0) ShowSearch(&request, streams.err);
   SVOD_ASSIGN_OR_RETURN(std::vector<NamedBounds> dims, DimsFromFlags());
   bool interpret = absl::GetFlag(FLAGS_interpret);
   if (interpret && (absl::GetFlag(FLAGS_profile) || !absl::GetFlag(FLAGS_trace).empty())) {
@@ -248,6 +265,7 @@ absl::Status RunRun(absl::Span<const std::string> files, CommandStreams& streams
   SVOD_ASSIGN_OR_RETURN(RunResult result, is_onnx ? RunOnnx(*session, file, request, dims, false)
                                           : interpret ? session->Interpret(request)
                                                       : session->Run(request));
+  streams.err << FormatSearch(result);
   SVOD_ASSIGN_OR_RETURN(DebugOptions debug, EnvironmentDebugOptions());
   // A model's kernels are what its plan shows; they have no text to print beyond that.
   int level = is_onnx ? std::min(debug.level, 2) : debug.level;
@@ -355,6 +373,7 @@ absl::Status RunBench(absl::Span<const std::string> files, CommandStreams& strea
   bool is_onnx = IsOnnxFile(file);
   if (!is_onnx) SVOD_RETURN_IF_ERROR(session->LoadFile(file, &streams.in));
   SVOD_ASSIGN_OR_RETURN(RunRequest request, RequestFromFlags());
+  if (request.search > 0) ShowSearch(&request, streams.err);
   SVOD_ASSIGN_OR_RETURN(std::vector<NamedBounds> dims, DimsFromFlags());
   auto run = [&] {
     return is_onnx ? RunOnnx(*session, file, request, dims, true) : session->Run(request);
@@ -362,6 +381,8 @@ absl::Status RunBench(absl::Span<const std::string> files, CommandStreams& strea
   int least = request.repeat;
   request.repeat = 1;
   SVOD_ASSIGN_OR_RETURN(RunResult first, run());
+  streams.err << FormatSearch(first);
+  request.search = 0;
   double prepare_ms = first.prepare_ms;
   int64_t one = std::max<int64_t>(first.execute_ns[0], 1);
   request.repeat =

@@ -39,6 +39,8 @@ ABSL_FLAG(svod::RepeatedFlag, output, {},
 ABSL_FLAG(std::string, passes, "", "names of passes, separated by commas, to run in that order");
 ABSL_FLAG(bool, profile, false, "print the time of every kernel to standard error");
 ABSL_FLAG(int, repeat, 1, "how many times to execute; bench: at least that many");
+ABSL_FLAG(int, search, 0,
+          "times up to that many other forms of each kernel and keeps the fastest; 0 for none");
 ABSL_FLAG(bool, serial, false, "run everything on one thread in order of the plan, to bisect with");
 ABSL_FLAG(int, threads, 0, "threads that execute and compile; 0 for one a core");
 ABSL_FLAG(std::string, trace, "", "file for a Chrome trace of the last execution");

@@ -55,6 +55,7 @@ ABSL_DECLARE_FLAG(svod::RepeatedFlag, output);
 ABSL_DECLARE_FLAG(std::string, passes);
 ABSL_DECLARE_FLAG(bool, profile);
 ABSL_DECLARE_FLAG(int, repeat);
+ABSL_DECLARE_FLAG(int, search);
 ABSL_DECLARE_FLAG(bool, serial);
 ABSL_DECLARE_FLAG(int, threads);
 ABSL_DECLARE_FLAG(std::string, trace);

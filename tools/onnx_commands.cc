@@ -76,6 +76,8 @@ absl::StatusOr<RunResult> RunOnnx(Session& session, const std::string& path,
   options.prepare.task_runner = MakeTbbTaskRunner(&session.executor());
   SVOD_ASSIGN_OR_RETURN(KernelProvider provider, session.Provider());
   RunResult result;
+  options.prepare.progress = request.progress;
+  SVOD_ASSIGN_OR_RETURN(options.prepare.search, session.Search(request.search, &result.searched));
   int64_t start = NowNs();
   SVOD_ASSIGN_OR_RETURN(std::unique_ptr<OnnxModel> model, OnnxModel::Load(path, provider, options));
   std::vector<NamedTensor> given = request.inputs;

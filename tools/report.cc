@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "ir/passes/apply_actions.h"
 #include "ir/ranges.h"
 #include "ir/status_macros.h"
 #include "ir/text.h"
@@ -131,6 +132,30 @@ std::string FormatTimes(const RunResult& result) {
   return absl::StrCat("prepare ", FormatNanoseconds(result.prepare_ms * 1e6), "\nexecute fastest ",
                       show(0), ", median ", show(sorted.size() / 2), ", slowest ",
                       show(sorted.size() - 1), " of ", sorted.size(), "\n");
+}
+
+std::string FormatSearch(const RunResult& result) {
+  std::string text;
+  for (const SearchedKernel& kernel : result.searched) {
+    const SearchReport& report = kernel.report;
+    absl::StrAppend(&text, "search: ", kernel.name, ": ");
+    if (!report.left_out.empty()) {
+      absl::StrAppend(&text, "left out, ", report.left_out, "\n");
+      continue;
+    }
+    absl::StrAppend(&text, report.measured, " forms, ", FormatNanoseconds(report.chosen_ns));
+    if (report.found != report.chosen) {
+      absl::StrAppend(&text, " -> ", FormatNanoseconds(report.found_ns), ", ",
+                      absl::StrFormat("%.2f", report.chosen_ns / report.found_ns),
+                      " times as fast\n  chosen ", ToString(report.chosen), "\n  found  ",
+                      ToString(report.found));
+    }
+    absl::StrAppend(&text, "\n");
+    for (const std::string& form : report.different) {
+      absl::StrAppend(&text, "  gives other bits, a bug of Svod: ", form, "\n");
+    }
+  }
+  return text;
 }
 
 std::string FormatProfile(const RunResult& result) {

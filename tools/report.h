@@ -25,6 +25,8 @@ std::string FormatNamed(const NamedTensor& named);
 std::string FormatTimes(const RunResult& result);
 // One line a kernel: time, share, cores, buffers, name.
 std::string FormatProfile(const RunResult& result);
+// What searches found: one line a kernel, and its actions where they beat the chosen ones.
+std::string FormatSearch(const RunResult& result);
 // One counter a line.
 std::string FormatCacheStats(const KernelCacheStats& stats);
 // "1.25 ms", with three digits and the unit that fits.

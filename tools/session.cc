@@ -279,6 +279,23 @@ absl::StatusOr<KernelProvider> Session::Provider() const {
   });
 }
 
+absl::StatusOr<KernelSearch> Session::Search(int measurements,
+                                             std::vector<SearchedKernel>* searched) const {
+  if (measurements == 0) return KernelSearch();
+  SVOD_ASSIGN_OR_RETURN(CompileOptions compile, Compilation());
+  SearchOptions search;
+  search.measurements = measurements;
+  return KernelSearch([cache = cache_, opts = opts_, compile, search, searched](
+                          const UOp* sink, const SearchControl& control) -> absl::Status {
+    Context context;
+    const UOp* wanted = opts->Apply(sink, context);
+    SVOD_ASSIGN_OR_RETURN(SearchReport report,
+                          SearchActions(wanted, *cache, compile, search, control));
+    searched->push_back({std::string(sink->arg<FunctionArgument>().name), std::move(report)});
+    return absl::OkStatus();
+  });
+}
+
 absl::StatusOr<RunResult> Session::RunIn(const Module& module, const Function& function,
                                          const RunRequest& request) {
   RunResult result;
@@ -287,6 +304,8 @@ absl::StatusOr<RunResult> Session::RunIn(const Module& module, const Function& f
   PrepareOptions options;
   options.task_runner = MakeTbbTaskRunner(executor_.get());
   options.variables = request.variables;
+  options.progress = request.progress;
+  SVOD_ASSIGN_OR_RETURN(options.search, Search(request.search, &result.searched));
   SVOD_ASSIGN_OR_RETURN(ExecutionPlan plan, Prepare(module, function.name(), provider, options));
   SVOD_RETURN_IF_ERROR(opts_->CheckUsed());
   result.prepare_ms = static_cast<double>(NowNs() - start) * 1e-6;

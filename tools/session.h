@@ -4,6 +4,7 @@
 #define SVOD_TOOLS_SESSION_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -16,6 +17,7 @@
 #include "executor/executor.h"
 #include "ir/program.h"
 #include "jit/kernel_cache.h"
+#include "jit/search_actions.h"
 #include "plan/execution_plan.h"
 #include "plan/prepare.h"
 #include "tools/kernel_opts.h"
@@ -43,6 +45,14 @@ struct RunRequest {
   std::vector<std::pair<std::string, int64_t>> variables;
   bool serial = false;
   int repeat = 1;
+  int search = 0;  // forms of each kernel that a timed search may measure; 0: none
+  std::function<void(const PrepareProgress&)> progress;  // of preparing; may be empty
+};
+
+// What a search said of one kernel.
+struct SearchedKernel {
+  std::string name;
+  SearchReport report;
 };
 
 struct RunResult {
@@ -50,7 +60,8 @@ struct RunResult {
   std::vector<KernelProfile> profiles;  // of the last execution
   std::vector<int64_t> execute_ns;      // one for each execution
   std::string schedule;                 // the plan's levels and groups, one level a line
-  double prepare_ms = 0;                // parse excluded: optimise, compile or load, build the plan
+  std::vector<SearchedKernel> searched;
+  double prepare_ms = 0;  // parse excluded: optimise, compile or load, build the plan
 };
 
 enum class Stage { kScheduled, kUOps, kLlvm, kAssembly };
@@ -101,6 +112,10 @@ class Session {
   // Compiles for the session's target, through its cache, with the opts of the settings.
   // Errors: FailedPrecondition when the target is not this machine.
   absl::StatusOr<KernelProvider> Provider() const;
+  // A search that appends what it finds to `searched`; empty for no measurements. Forms are
+  // compiled and kept as those of Provider.
+  absl::StatusOr<KernelSearch> Search(int measurements,
+                                      std::vector<SearchedKernel>* searched) const;
   // Kernels as the settings' opts want them.
   KernelOpts& opts() const { return *opts_; }
   // The levels of a plan, "level 0: a b | c", groups apart by '|'.

@@ -106,6 +106,47 @@ TEST(PrepareTensor, EqualGraphsAreNeitherScheduledNorCompiledAgain) {
   EXPECT_EQ(options.schedule_cache->stats().hits, 3);
 }
 
+TEST(PrepareTensor, KernelsAreSearchedOneAfterTheOtherBeforeAnyIsCompiled) {
+  FakeCompiler compiler;
+  PrepareOptions options;
+  options.variables = {{"n", 5}};
+  options.schedule_cache = std::make_shared<ScheduleCache>();
+  options.compiler = "fake";
+  const int num_kernels =
+      Must(Prepare(Parse(kSoftmax), "", compiler.provider(), options)).report().num_kernels;
+  EXPECT_EQ(compiler.calls, num_kernels);
+  int num_searched = 0;
+  options.search = [&](const UOp*, const SearchControl& control) {
+    // Kernels that the schedule cache has are older than the search.
+    EXPECT_EQ(compiler.calls, num_kernels);
+    ++num_searched;
+    control.progress(3, 8);
+    return absl::OkStatus();
+  };
+  std::string told;
+  options.progress = [&](const PrepareProgress& now) {
+    if (now.stage != PrepareStage::kSearch) return;
+    absl::StrAppend(&told, ToString(now.stage), " ", now.done, " ", now.measured, "/",
+                    now.measurements, "\n");
+  };
+  Must(Prepare(Parse(kSoftmax), "", compiler.provider(), options));
+  EXPECT_EQ(num_searched, num_kernels);
+  EXPECT_EQ(compiler.calls, 2 * num_kernels);
+  EXPECT_THAT(told, ::testing::StartsWith("search 0 0/0\nsearch 0 3/8\nsearch 1 0/0\n"));
+
+  std::atomic<bool> cancelled{false};
+  options.cancelled = &cancelled;
+  options.search = [&](const UOp*, const SearchControl& control) {
+    EXPECT_EQ(control.cancelled, &cancelled);
+    return absl::CancelledError("search: cancelled");
+  };
+  ExpectError(Prepare(Parse(kSoftmax), "", compiler.provider(), options).status(),
+              absl::StatusCode::kCancelled, "prepare: cancelled");
+  options.search = [](const UOp*, const SearchControl&) { return absl::InternalError("broken"); };
+  ExpectError(Prepare(Parse(kSoftmax), "", compiler.provider(), options).status(),
+              absl::StatusCode::kInternal, "searching for kernel reduce_nx16: broken");
+}
+
 TEST(PrepareTensor, ReportsTellPeakAndSumOfBytes) {
   FakeCompiler compiler;
   PrepareOptions options;
