@@ -11,9 +11,10 @@ auto KeyOf(const OnnxOperator& op) { return std::tuple(op.domain, op.name); }
 OnnxRows AllRows() {
   OnnxRows all;
   for (OnnxRows (*rows)() :
-       {OnnxControlRows, OnnxEinsumRows, OnnxElementwiseRows, OnnxLossRows, OnnxMicrosoftRows,
-        OnnxNetworkRows, OnnxQuantizedRows, OnnxRecurrentRows, OnnxReductionRows, OnnxResizeRows,
-        OnnxSelectionRows, OnnxShapeRows, OnnxSignalRows, OnnxTextRows, OnnxVisionRows}) {
+       {OnnxConstantRows, OnnxControlRows, OnnxEinsumRows, OnnxElementwiseRows, OnnxLossRows,
+        OnnxMicrosoftRows, OnnxNetworkRows, OnnxQuantizedRows, OnnxRecurrentRows, OnnxReductionRows,
+        OnnxResizeRows, OnnxSamplingRows, OnnxSelectionRows, OnnxShapeRows, OnnxSignalRows,
+        OnnxSlicingRows, OnnxTextRows, OnnxVisionRows}) {
     OnnxRows some = rows();
     all.insert(all.end(), some.begin(), some.end());
   }

@@ -35,6 +35,7 @@ const OnnxOperator* FindOnnxOperator(absl::string_view domain, absl::string_view
 
 // The rows by theme, each in a source of its own: rows_<theme>.cc.
 using OnnxRows = std::vector<OnnxOperator>;
+OnnxRows OnnxConstantRows();
 OnnxRows OnnxControlRows();
 OnnxRows OnnxEinsumRows();
 OnnxRows OnnxElementwiseRows();
@@ -45,8 +46,10 @@ OnnxRows OnnxQuantizedRows();
 OnnxRows OnnxRecurrentRows();
 OnnxRows OnnxReductionRows();
 OnnxRows OnnxResizeRows();
+OnnxRows OnnxSamplingRows();
 OnnxRows OnnxSelectionRows();
 OnnxRows OnnxShapeRows();
+OnnxRows OnnxSlicingRows();
 OnnxRows OnnxSignalRows();
 OnnxRows OnnxTextRows();
 OnnxRows OnnxVisionRows();

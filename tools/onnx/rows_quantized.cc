@@ -7,6 +7,7 @@
 #include "ir/operators/elementwise.h"
 #include "ir/operators/matmul.h"
 #include "ir/operators/reductions.h"
+#include "ir/operators/shaping.h"
 #include "tools/onnx/onnx_operators.h"
 #include "tools/onnx/windows.h"
 
@@ -44,25 +45,59 @@ const UOp* Centred(TensorBuilder& builder, const UOp* x, const UOp* zero) {
   return zero == nullptr ? wide : builder.Sub(wide, builder.Cast(zero, dtype));
 }
 
-// The axis of an attribute, where scales are a vector.
-std::optional<int64_t> ScaleAxis(OnnxNode& node) {
-  int64_t axis = node.Int("axis", 1);
-  if (node.Int("block_size", 0) != 0) {
-    node.FailUnsupported("quantization in blocks");
+// How scales and zero points lie along their tensor: one for all, one for each element of an axis,
+// or, with a block, one for as many elements of it.
+struct ScaleLayout {
+  int64_t axis = 0, block = 0;
+};
+
+std::optional<ScaleLayout> BlockLayout(OnnxNode& node, int64_t axis, int64_t block) {
+  TensorBuilder& builder = node.builder();
+  axis = builder.Axis(node.input(0), axis, "blocks");
+  if (axis < 0) return std::nullopt;
+  ShapeSpan wanted = builder.ShapeOf(node.input(0)), got = builder.ShapeOf(node.input(1));
+  bool fits = block > 0 && got.size() == wanted.size();
+  for (size_t i = 0; fits && i < got.size(); ++i) {
+    const UOp* size = wanted[i];
+    if (static_cast<int64_t>(i) == axis) {
+      const UOp* last = builder.dims().Add(size, builder.Index(block - 1));
+      size = builder.dims().Floordiv(last, builder.Index(block));
+    }
+    fits = builder.dims().Same(got[i], size);
+  }
+  if (!fits) {
+    node.Fail(absl::StrCat("scale, got ", ShapeToString(got), ", expected one for each ", block,
+                           " elements along axis ", axis, " of ", ShapeToString(wanted)));
     return std::nullopt;
   }
-  if (node.rank(1) == 0) return 0;
+  return ScaleLayout{axis, block};
+}
+
+std::optional<ScaleLayout> ReadScaleLayout(OnnxNode& node) {
+  int64_t axis = node.Int("axis", 1), block = node.Int("block_size", 0);
+  if (!node.ok()) return std::nullopt;
+  if (block != 0) return BlockLayout(node, axis, block);
+  if (node.rank(1) == 0) return ScaleLayout();
   if (node.rank(0) == 0 || node.rank(1) > 1) {
     node.Fail(absl::StrCat("scale: rank, got ", node.rank(1), ", expected at most 1"));
     return std::nullopt;
   }
   if (axis < -node.rank(0) || axis >= node.rank(0)) {
-    if (IsConstInt(node.builder().Dim(node.input(1), 0), 1)) return 0;
+    if (IsConstInt(node.builder().Dim(node.input(1), 0), 1)) return ScaleLayout();
     node.Fail(absl::StrCat("attribute 'axis', got ", axis, ", expected one of ", node.rank(0),
                            " dimensions"));
     return std::nullopt;
   }
-  return axis < 0 ? axis + node.rank(0) : axis;
+  return ScaleLayout{axis < 0 ? axis + node.rank(0) : axis, 0};
+}
+
+// A scale or zero point as a tensor that broadcasts to input 0.
+const UOp* Spread(OnnxNode& node, const UOp* value, const ScaleLayout& layout) {
+  if (layout.block == 0 || value == nullptr) return Along(node, value, node.rank(0), layout.axis);
+  TensorBuilder& builder = node.builder();
+  const UOp* repeated = Repeat(builder, value, layout.block, layout.axis);
+  return builder.ShrinkAxis(repeated, layout.axis, builder.Index(0),
+                            builder.Dim(node.input(0), layout.axis));
 }
 
 OnnxResults ImportQuantizeLinear(OnnxNode& node) {
@@ -71,10 +106,10 @@ OnnxResults ImportQuantizeLinear(OnnxNode& node) {
   const UOp* zero_point = node.input(2);
   DType dtype = zero_point == nullptr ? DType(Scalar::kU8) : zero_point->dtype();
   dtype = node.TypeAttribute("output_dtype", dtype);
-  std::optional<int64_t> axis = ScaleAxis(node);
-  if (!axis.has_value()) return {};
-  const UOp* scale = Along(node, node.input(1), node.rank(0), *axis);
-  const UOp* zero = Along(node, zero_point, node.rank(0), *axis);
+  std::optional<ScaleLayout> layout = ReadScaleLayout(node);
+  if (!layout.has_value()) return {};
+  const UOp* scale = Spread(node, node.input(1), *layout);
+  const UOp* zero = Spread(node, zero_point, *layout);
   Expression x(builder, builder.Cast(node.input(0), Scalar::kF32));
   Expression divisor(builder, builder.Cast(scale, Scalar::kF32));
   return {Quantize(builder, x / divisor, zero, dtype)};
@@ -82,10 +117,10 @@ OnnxResults ImportQuantizeLinear(OnnxNode& node) {
 
 OnnxResults ImportDequantizeLinear(OnnxNode& node) {
   TensorBuilder& builder = node.builder();
-  std::optional<int64_t> axis = ScaleAxis(node);
-  if (!axis.has_value()) return {};
-  const UOp* scale = Along(node, node.input(1), node.rank(0), *axis);
-  const UOp* zero = Along(node, node.input(2), node.rank(0), *axis);
+  std::optional<ScaleLayout> layout = ReadScaleLayout(node);
+  if (!layout.has_value()) return {};
+  const UOp* scale = Spread(node, node.input(1), *layout);
+  const UOp* zero = Spread(node, node.input(2), *layout);
   const UOp* x = node.input(0);
   Expression level(builder, builder.Cast(x->dtype().bits() <= 8 ? Centred(builder, x, zero)
                                          : zero == nullptr      ? x
@@ -183,12 +218,12 @@ OnnxResults ImportQLinearConv(OnnxNode& node) {
 OnnxRows OnnxQuantizedRows() {
   return {
       {"ConvInteger", {10}, 2, 4, ImportConvInteger},
-      {"DequantizeLinear", {10, 13, 19, 21}, 2, 3, ImportDequantizeLinear, "", "not in blocks"},
+      {"DequantizeLinear", {10, 13, 19, 21}, 2, 3, ImportDequantizeLinear},
       {"DynamicQuantizeLinear", {11}, 1, 1, ImportDynamicQuantizeLinear},
       {"MatMulInteger", {10}, 2, 4, ImportMatMulInteger},
       {"QLinearConv", {10}, 8, 9, ImportQLinearConv},
       {"QLinearMatMul", {10, 21}, 8, 8, ImportQLinearMatMul},
-      {"QuantizeLinear", {10, 13, 19, 21}, 2, 3, ImportQuantizeLinear, "", "not in blocks"},
+      {"QuantizeLinear", {10, 13, 19, 21}, 2, 3, ImportQuantizeLinear},
   };
 }
 

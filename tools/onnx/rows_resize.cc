@@ -272,6 +272,30 @@ OnnxResults ImportUpsample(OnnxNode& node) {
   return ResizeBy(node, options, axes);
 }
 
+// Sizes that keep the aspect ratio: all axes are scaled as the one that changes least
+// (`not_larger` than wanted) or most.
+bool KeepAspectRatio(OnnxNode& node, bool not_larger, const std::vector<int64_t>& chosen,
+                     ShapeSpan sizes, std::vector<Axis>& axes) {
+  std::optional<double> scale;
+  for (size_t i = 0; i < chosen.size(); ++i) {
+    int64_t at = node.builder().Axis(node.input(0), chosen[i], "resize");
+    if (at < 0) return false;
+    const Axis& axis = axes[static_cast<size_t>(at)];
+    if (!IsConst(sizes[i]) || axis.in < 1) {
+      node.FailUnsupported("a symbolic dimension that is resized");
+      return false;
+    }
+    double own = static_cast<double>(ConstInt(sizes[i])) / static_cast<double>(axis.in);
+    scale = !scale.has_value() ? own : not_larger ? std::min(*scale, own) : std::max(*scale, own);
+  }
+  for (int64_t at : chosen) {
+    Axis& axis = axes[static_cast<size_t>(node.builder().Axis(node.input(0), at, "resize"))];
+    axis.scale = *scale;
+    axis.out = static_cast<int64_t>(std::floor(static_cast<double>(axis.in) * *scale + 0.5));
+  }
+  return true;
+}
+
 OnnxResults ImportResize(OnnxNode& node) {
   TensorBuilder& builder = node.builder();
   ResizeOptions options;
@@ -293,7 +317,6 @@ OnnxResults ImportResize(OnnxNode& node) {
   int policy =
       node.Choice("keep_aspect_ratio_policy", "stretch", {"stretch", "not_larger", "not_smaller"});
   std::vector<int64_t> chosen = node.Ints("axes");
-  if (policy > 0) return node.FailUnsupported("keep_aspect_ratio_policy");
   size_t scales_at = node.version() < 11 ? 1 : 2, sizes_at = 3;
   // Both may be there, one of them empty.
   std::optional<std::vector<double>> scales;
@@ -310,6 +333,10 @@ OnnxResults ImportResize(OnnxNode& node) {
   size_t count = by_scales ? scales->size() : sizes->size();
   if (count != chosen.size()) {
     return node.Fail(absl::StrCat("scales or sizes, got ", count, ", expected ", chosen.size()));
+  }
+  if (policy > 0 && !by_scales && !chosen.empty()) {
+    if (!KeepAspectRatio(node, policy == 1, chosen, *sizes, axes)) return {};
+    return ResizeBy(node, options, axes);
   }
   std::vector<double> crop;
   if (options.coordinates == kCropAndResize) {
@@ -352,7 +379,7 @@ OnnxRows OnnxResizeRows() {
        4,
        ImportResize,
        "",
-       "resized dimensions are constant, or nearest by whole scales; no keep_aspect_ratio_policy"},
+       "resized dimensions are constant, or nearest by whole scales"},
       {"Upsample",
        {7, 9},
        1,

@@ -1,4 +1,4 @@
-// Rows of the operator table: sampling of images, pooling with positions, determinants.
+// Rows of the operator table: what undoes windows of an image, determinants.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -15,181 +15,7 @@
 namespace svod {
 namespace {
 
-// --- Sampling ------------------------------------------------------------------------------------
-
-enum Padding { kZeros, kBorder, kReflection };
-
-// Images [N, C, H, W] that are read at places [N, P] of floats that are whole.
-class Sampler {
- public:
-  Sampler(TensorBuilder& builder, const UOp* images, int padding, bool align_corners)
-      : builder_(builder), padding_(padding), align_corners_(align_corners) {
-    flat_ = Flatten(builder, images, 2, 3);
-    height_ = builder.Dim(images, 2);
-    width_ = builder.Dim(images, 3);
-  }
-
-  Expression Size(bool is_x, Expression like) const {
-    return DimensionValue(builder_, is_x ? width_ : height_, like.node()->dtype());
-  }
-  // -1 to 1 as pixels.
-  Expression Pixel(Expression x, bool is_x) const {
-    Expression size = Size(is_x, x);
-    if (align_corners_) return (x + 1.0) * 0.5 * (size - 1.0);
-    return ((x + 1.0) * size - 1.0) * 0.5;
-  }
-  // What lies outside brought inside, as the padding says.
-  Expression Inside(Expression x, bool is_x) const {
-    Expression size = Size(is_x, x);
-    if (padding_ == kBorder) return Max(Min(x, size - 1.0), 0.0);
-    if (padding_ != kReflection) return x;
-    double low = align_corners_ ? 0 : -0.5;
-    Expression span = align_corners_ ? Max(size - 1.0, 1.0) : size;
-    Expression distance = Abs(x - low);
-    Expression flips = (distance / span).Of(Op::kFloor);
-    Expression rest = distance - flips * span;
-    Expression is_even = Equal((flips * 0.5).Of(Op::kFloor) * 2.0, flips);
-    Expression reflected = Select(is_even, rest, span - rest) + low;
-    return Max(Min(reflected, size - 1.0), 0.0);
-  }
-  // [N, C, P]: the elements at whole places; 0 outside.
-  Expression At(Expression y, Expression x) const {
-    Expression inner_y = Inside(y, false), inner_x = Inside(x, true);
-    Expression width = Size(true, x), height = Size(false, y);
-    Expression is_inside = And(And(inner_x >= 0.0, inner_x <= width - 1.0),
-                               And(inner_y >= 0.0, inner_y <= height - 1.0));
-    Expression row(builder_, builder_.Cast(inner_y, Scalar::kI64));
-    Expression column(builder_, builder_.Cast(inner_x, Scalar::kI64));
-    Expression place = row * DimensionValue(builder_, width_, Scalar::kI64) + column;
-    place = Select(is_inside, place, 0.0);
-    Expression value(builder_, TakeAlongAxis(builder_, flat_, builder_.Unsqueeze(place, 1), 2));
-    return Select({builder_, builder_.Unsqueeze(is_inside, 1)}, value, 0.0);
-  }
-
- private:
-  TensorBuilder& builder_;
-  const int padding_;
-  const bool align_corners_;
-  const UOp *flat_, *height_, *width_;
-};
-
-Expression CubicWeight(Expression x, double a) {
-  Expression near = ((x * (a + 2) - (a + 3)) * x * x) + 1.0;
-  Expression far = ((x * a - 5 * a) * x + 8 * a) * x - 4 * a;
-  return Select(x <= 1.0, near, far);
-}
-
-OnnxResults ImportGridSample(OnnxNode& node) {
-  TensorBuilder& builder = node.builder();
-  bool is_old = node.version() < 20;
-  int mode = is_old ? node.Choice("mode", "bilinear", {"bilinear", "nearest", "bicubic"})
-                    : node.Choice("mode", "linear", {"linear", "nearest", "cubic"});
-  int padding = node.Choice("padding_mode", "zeros", {"zeros", "border", "reflection"});
-  bool align_corners = node.Bool("align_corners", false);
-  if (!node.ok()) return {};
-  if (node.rank(0) != 4 || node.rank(1) != 4) return node.FailUnsupported("a rank other than 4");
-  const UOp *x = node.input(0), *grid = node.input(1);
-  Sampler sampler(builder, x, padding, align_corners);
-  auto coordinate = [&](int64_t i) {  // [N, Ho * Wo]
-    const UOp* part = builder.ShrinkAxis(grid, 3, builder.Index(i), builder.Index(1));
-    Expression flat(builder, Flatten(builder, part, 1, 3));
-    return sampler.Inside(sampler.Pixel(flat, i == 0), i == 0);
-  };
-  Expression column = coordinate(0), row = coordinate(1);
-  auto weighted = [&](Expression value, Expression weight) {
-    Expression spread(builder, builder.Unsqueeze(weight, 1));
-    return value * Expression(builder, builder.Cast(spread, x->dtype()));
-  };
-  Expression result(builder, nullptr);
-  if (mode == 1) {
-    result = sampler.At(row.Of(Op::kRound), column.Of(Op::kRound));
-  } else {
-    int64_t taps = mode == 0 ? 2 : 4;
-    Expression left = column.Of(Op::kFloor), top = row.Of(Op::kFloor);
-    if (mode == 2) {
-      left = left - 1.0;
-      top = top - 1.0;
-    }
-    auto weight = [&](Expression place, Expression at) {
-      Expression distance = Abs(at - place);
-      return mode == 0 ? 1.0 - distance : CubicWeight(distance, -0.75);
-    };
-    for (int64_t i = 0; i < taps; ++i) {
-      Expression y = top + static_cast<double>(i);
-      for (int64_t k = 0; k < taps; ++k) {
-        Expression at = left + static_cast<double>(k);
-        Expression part = weighted(sampler.At(y, at), weight(row, y) * weight(column, at));
-        result = i == 0 && k == 0 ? part : result + part;
-      }
-    }
-  }
-  if (!node.ok()) return {};
-  Shape shape = {builder.Dim(x, 0), builder.Dim(x, 1), builder.Dim(grid, 1), builder.Dim(grid, 2)};
-  return {builder.Reshape(result, shape)};
-}
-
-OnnxResults ImportRoiAlign(OnnxNode& node) {
-  TensorBuilder& builder = node.builder();
-  int64_t height = node.Int("output_height", 1), width = node.Int("output_width", 1);
-  int64_t ratio = node.Int("sampling_ratio", 0);
-  double scale = node.Float("spatial_scale", 1);
-  int mode = node.Choice("mode", "avg", {"avg", "max"});
-  bool is_aligned =
-      node.version() >= 16 && node.Choice("coordinate_transformation_mode", "half_pixel",
-                                          {"half_pixel", "output_half_pixel"}) == 0;
-  if (mode != 0) return node.FailUnsupported("mode=max");
-  if (ratio <= 0) return node.FailUnsupported("sampling_ratio=0");
-  if (node.rank(0) != 4 || node.rank(1) != 2 || height < 1 || width < 1) {
-    return node.Fail("ranks of X and rois, expected 4 and 2");
-  }
-  const UOp *x = node.input(0), *rois = node.input(1);
-  const UOp* images = Take(builder, x, node.input(2), 0);  // [R, C, H, W]
-  Sampler sampler(builder, images, kZeros, true);
-  double shift = is_aligned ? 0.5 : 0;
-  auto edge = [&](int64_t i) {  // [R, 1]
-    Expression at(builder, builder.ShrinkAxis(rois, 1, builder.Index(i), builder.Index(1)));
-    return at * scale - shift;
-  };
-  // The places of all samples along one side: [R, count * ratio].
-  auto places = [&](int64_t begin_at, int64_t end_at, int64_t count) {
-    Expression begin = edge(begin_at), length = edge(end_at) - begin;
-    if (!is_aligned) length = Max(length, 1.0);
-    Expression steps(builder, builder.Arange(builder.Index(count * ratio), rois->dtype()));
-    Expression fraction = (steps + 0.5) / static_cast<double>(count * ratio);
-    return begin + length * Expression(builder, builder.Unsqueeze(fraction, 0));
-  };
-  int64_t rows = height * ratio, columns = width * ratio;
-  const UOp* num_rois = builder.Dim(rois, 0);
-  if (!node.ok()) return {};
-  Shape all = {num_rois, builder.Index(rows), builder.Index(columns)};
-  auto spread = [&](Expression at, int64_t axis) {  // [R, rows * columns]
-    return Expression(builder,
-                      Flatten(builder, builder.Expand(builder.Unsqueeze(at, axis), all), 1, 2));
-  };
-  Expression y = spread(places(1, 3, height), 2), at = spread(places(0, 2, width), 1);
-  Expression h = sampler.Size(false, y), w = sampler.Size(true, y);
-  Expression is_near = And(And(y >= -1.0, y <= h), And(at >= -1.0, at <= w));
-  y = Min(Max(y, 0.0), h - 1.0);
-  at = Min(Max(at, 0.0), w - 1.0);
-  Expression top = y.Of(Op::kFloor), left = at.Of(Op::kFloor), sum(builder, nullptr);
-  for (int i = 0; i < 4; ++i) {
-    Expression row = i < 2 ? top : Min(top + 1.0, h - 1.0);
-    Expression column = i % 2 == 0 ? left : Min(left + 1.0, w - 1.0);
-    Expression weight_y = i < 2 ? 1.0 - (y - top) : y - top;
-    Expression weight_x = i % 2 == 0 ? 1.0 - (at - left) : at - left;
-    Expression weight(builder, builder.Unsqueeze(weight_y * weight_x, 1));
-    Expression part = sampler.At(row, column) * weight;
-    sum = i == 0 ? part : sum + part;
-  }
-  sum = Select({builder, builder.Unsqueeze(is_near, 1)}, sum, 0.0);
-  if (!node.ok()) return {};
-  const UOp* ratio_dim = builder.Index(ratio);
-  Shape apart = {num_rois,  builder.Dim(x, 1),    builder.Index(height),
-                 ratio_dim, builder.Index(width), ratio_dim};
-  return {Mean(builder, builder.Reshape(sum, apart), {{3, 5}, false})};
-}
-
-// --- Pooling with positions ----------------------------------------------------------------------
+// --- Back from windows ---------------------------------------------------------------------------
 
 OnnxResults ImportMaxUnpool(OnnxNode& node) {
   TensorBuilder& builder = node.builder();
@@ -221,6 +47,90 @@ OnnxResults ImportMaxUnpool(OnnxNode& node) {
                         dims.Sub((*wanted)[i], shape[i]));
   }
   return {y};
+}
+
+// The sum of overlapping windows along one axis: x [..., k, o, ...], with k at `axis`, gives
+// [..., size, ...], where element (k, o) is added to place o * stride + k * dilation - low.
+const UOp* OverlapAdd(OnnxNode& node, Expression x, int64_t axis, const OnnxWindows& windows,
+                      size_t i, const UOp* size) {
+  TensorBuilder& builder = node.builder();
+  Dims& dims = builder.dims();
+  const UOp* count = builder.Dim(x, axis + 1);
+  const UOp *zero = builder.Index(0), *stride = builder.Index(windows.strides[i]);
+  // Zeros between the windows: stride - 1 after each element, less those after the last.
+  x = {builder, builder.Unsqueeze(x, axis + 2)};
+  const UOp* gap = builder.Index(windows.strides[i] - 1);
+  x = {builder, builder.PadAxis(x, axis + 2, x.Number(0), zero, gap)};
+  x = {builder, Flatten(builder, x, axis + 1, axis + 2)};
+  const UOp* reach =
+      dims.Add(dims.Mul(dims.Sub(count, builder.Index(1)), stride), builder.Index(1));
+  x = {builder, builder.ShrinkAxis(x, axis + 1, zero, reach)};
+  const UOp* padded =
+      dims.Add(size, builder.Index(windows.pads[i] + windows.pads[i + windows.kernel.size()]));
+  Expression sum(builder, nullptr);
+  for (int64_t k = 0; k < windows.kernel[i] && node.ok(); ++k) {
+    const UOp* low = builder.Index(k * windows.dilations[i]);
+    const UOp* part =
+        builder.Squeeze(builder.ShrinkAxis(x, axis, builder.Index(k), builder.Index(1)), axis);
+    const UOp* high = dims.Sub(dims.Sub(padded, reach), low);
+    Expression placed(builder, builder.PadAxis(part, axis, x.Number(0), low, high));
+    sum = k == 0 ? placed : sum + placed;
+  }
+  return builder.ShrinkAxis(sum, axis, builder.Index(windows.pads[i]), size);
+}
+
+// x [N, C * k..., L] with windows as columns: [N, C, image...], where they overlap added up.
+OnnxResults ImportCol2Im(OnnxNode& node) {
+  TensorBuilder& builder = node.builder();
+  Dims& dims = builder.dims();
+  constexpr int64_t kMaxKernel = 4096;  // of one dimension: a sum is unrolled over it
+  const UOp* x = node.input(0);
+  std::optional<Shape> image = node.KnownDims(1);
+  std::optional<std::vector<int64_t>> block = node.KnownInts(2);
+  if (!image.has_value() || !block.has_value()) return {};
+  std::optional<OnnxWindows> windows = ReadWindowsOf(node, *block);
+  if (!windows.has_value()) return {};
+  size_t count = block->size();
+  if (node.rank(0) != 3 || image->size() != count || count < 1) {
+    return node.Fail(absl::StrCat("ranks, got data of ", node.rank(0), ", image_shape of ",
+                                  image->size(), " and block_shape of ", count,
+                                  " numbers, expected 3 and as many of each"));
+  }
+  const UOp *elements = builder.Index(1), *columns = builder.Index(1);
+  Shape apart = {builder.Dim(x, 0), nullptr}, places;
+  for (size_t i = 0; i < count; ++i) {
+    if ((*block)[i] > kMaxKernel)
+      return node.FailUnsupported(absl::StrCat("a block of ", (*block)[i]));
+    int64_t more =
+        windows->pads[i] + windows->pads[i + count] - windows->dilations[i] * ((*block)[i] - 1) - 1;
+    const UOp* steps = dims.Floordiv(dims.Add((*image)[i], builder.Index(more)),
+                                     builder.Index(windows->strides[i]));
+    places.push_back(dims.Add(steps, builder.Index(1)));
+    columns = dims.Mul(columns, places.back());
+    elements = dims.Mul(elements, builder.Index((*block)[i]));
+  }
+  if (!dims.Same(builder.Dim(x, 2), columns) ||
+      !IsConstInt(dims.Floormod(builder.Dim(x, 1), elements), 0)) {
+    return node.Fail(absl::StrCat("data, got ", ShapeToString(builder.ShapeOf(x)),
+                                  ", expected [N, C * ", ToString(elements), ", ",
+                                  ToString(columns), "]"));
+  }
+  apart[1] = dims.Floordiv(builder.Dim(x, 1), elements);
+  // Each dimension's taps beside its places: [N, C, k, o, k, o, ...].
+  std::vector<int64_t> order = {0, 1};
+  for (size_t i = 0; i < count; ++i) {
+    apart.push_back(builder.Index((*block)[i]));
+    order.push_back(static_cast<int64_t>(2 + i));
+    order.push_back(static_cast<int64_t>(2 + count + i));
+  }
+  apart.insert(apart.end(), places.begin(), places.end());
+  Expression y = Widen(builder, x);
+  y = {builder, builder.Permute(builder.Reshape(y, apart), order)};
+  for (size_t i = 0; i < count; ++i) {
+    y = {builder, OverlapAdd(node, y, static_cast<int64_t>(2 + i), *windows, i, (*image)[i])};
+    if (!node.ok()) return {};
+  }
+  return {builder.Cast(y, x->dtype())};
 }
 
 // --- Determinants --------------------------------------------------------------------------------
@@ -267,10 +177,9 @@ OnnxResults ImportDet(OnnxNode& node) {
 
 OnnxRows OnnxVisionRows() {
   return {
+      {"Col2Im", {18}, 3, 3, ImportCol2Im},
       {"Det", {11, 22}, 1, 1, ImportDet, "", "at most 32 rows"},
-      {"GridSample", {16, 20, 22}, 2, 2, ImportGridSample, "", "images of two dimensions"},
       {"MaxUnpool", {9, 11, 22}, 2, 3, ImportMaxUnpool},
-      {"RoiAlign", {10, 16, 22}, 3, 3, ImportRoiAlign, "", "mode avg, a sampling_ratio above 0"},
   };
 }
 

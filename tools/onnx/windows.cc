@@ -37,19 +37,13 @@ std::vector<int64_t> KernelOf(OnnxNode& node, const UOp* weight, int64_t first) 
   return kernel;
 }
 
-std::optional<OnnxWindows> ReadWindows(OnnxNode& node, const std::vector<int64_t>& kernel) {
-  TensorBuilder& builder = node.builder();
+std::optional<OnnxWindows> ReadWindowsOf(OnnxNode& node, const std::vector<int64_t>& kernel) {
   size_t count = kernel.size();
   OnnxWindows windows;
   windows.kernel = kernel;
   windows.strides = PerDimension(node, "strides", count, 1, 1);
   windows.dilations = PerDimension(node, "dilations", count, 1, 1);
   windows.pads = PerDimension(node, "pads", 2 * count, 0, 0);
-  int automatic =
-      node.Choice("auto_pad", "NOTSET", {"NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"});
-  if (node.ok() && static_cast<int64_t>(count) + 2 != node.rank(0)) {
-    node.Fail(absl::StrCat("kernel, got ", count, " dimensions, expected ", node.rank(0) - 2));
-  }
   for (int64_t size : kernel) {
     if (node.ok() && (size < 1 || size > (int64_t{1} << 31))) {
       node.Fail(absl::StrCat("kernel, got [", absl::StrJoin(kernel, ", "),
@@ -57,9 +51,22 @@ std::optional<OnnxWindows> ReadWindows(OnnxNode& node, const std::vector<int64_t
     }
   }
   if (!node.ok()) return std::nullopt;
-  if (automatic == 0) return windows;
+  return windows;
+}
+
+std::optional<OnnxWindows> ReadWindows(OnnxNode& node, const std::vector<int64_t>& kernel) {
+  TensorBuilder& builder = node.builder();
+  size_t count = kernel.size();
+  int automatic =
+      node.Choice("auto_pad", "NOTSET", {"NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"});
+  if (node.ok() && static_cast<int64_t>(count) + 2 != node.rank(0)) {
+    node.Fail(absl::StrCat("kernel, got ", count, " dimensions, expected ", node.rank(0) - 2));
+  }
+  std::optional<OnnxWindows> read = ReadWindowsOf(node, kernel);
+  if (!read.has_value() || automatic == 0) return read;
+  OnnxWindows& windows = *read;
   windows.pads.assign(2 * count, 0);
-  if (automatic == 3) return windows;
+  if (automatic == 3) return read;
   // As many windows as the stride goes into the dimension; an odd element is put behind
   // (SAME_UPPER) or in front.
   for (size_t i = 0; i < count; ++i) {
@@ -74,7 +81,7 @@ std::optional<OnnxWindows> ReadWindows(OnnxNode& node, const std::vector<int64_t
     windows.pads[i] = automatic == 1 ? less : more;
     windows.pads[i + count] = automatic == 1 ? more : less;
   }
-  return windows;
+  return read;
 }
 
 }  // namespace svod

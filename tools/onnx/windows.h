@@ -19,6 +19,9 @@ struct OnnxWindows {
 // [N, C, spatial...]. Nothing after a failure.
 std::optional<OnnxWindows> ReadWindows(OnnxNode& node, const std::vector<int64_t>& kernel);
 
+// The same for windows of any tensor: strides, dilations and pads.
+std::optional<OnnxWindows> ReadWindowsOf(OnnxNode& node, const std::vector<int64_t>& kernel);
+
 // kernel_shape, or the dimensions of the weight from `first` on, which it must agree with.
 std::vector<int64_t> KernelOf(OnnxNode& node, const UOp* weight, int64_t first);
 

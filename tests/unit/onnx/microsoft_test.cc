@@ -20,22 +20,8 @@ ConstantTensor Ramp(std::vector<int64_t> shape, float step) {
   return FloatTensor(std::move(shape), std::move(values));
 }
 
-std::vector<float> First(const ModelMaker& maker, const std::vector<OnnxTensor>& inputs) {
-  auto model = Open(maker);
-  if (!model.ok()) {
-    ADD_FAILURE() << model.status();
-    return {};
-  }
-  auto outputs = (*model)->Run(inputs);
-  if (!outputs.ok()) {
-    ADD_FAILURE() << outputs.status();
-    return {};
-  }
-  return FloatsOf((*outputs)[0].tensor);
-}
-
 void ExpectSame(const ModelMaker& a, const ModelMaker& b, const std::vector<OnnxTensor>& inputs) {
-  std::vector<float> x = First(a, inputs), y = First(b, inputs);
+  std::vector<float> x = FloatsOn(a, inputs), y = FloatsOn(b, inputs);
   ASSERT_EQ(x.size(), y.size());
   ASSERT_FALSE(x.empty());
   for (size_t i = 0; i < x.size(); ++i) EXPECT_NEAR(x[i], y[i], 1e-5) << i;
@@ -46,13 +32,6 @@ onnx::NodeProto& Microsoft(ModelMaker& maker, absl::string_view op, absl::string
   onnx::NodeProto& node = maker.Node(op, inputs, outputs);
   node.set_domain(std::string(kDomain));
   return node;
-}
-
-void SetInts(onnx::NodeProto& node, absl::string_view name, std::vector<int64_t> values) {
-  onnx::AttributeProto& attribute = *node.add_attribute();
-  attribute.set_name(std::string(name));
-  attribute.set_type(onnx::AttributeProto::INTS);
-  for (int64_t value : values) attribute.add_ints(value);
 }
 
 TEST(MicrosoftTest, FusedMatMulScalesAProductOfTransposes) {
@@ -148,8 +127,8 @@ TEST(MicrosoftTest, AttentionLeavesOutKeysThatTheMaskHides) {
     values.resize(8);
     return values;
   }());
-  std::vector<float> all = First(masked, {{"", x}, {"", w}});
-  std::vector<float> two = First(shorter, {{"", front}, {"", w}});
+  std::vector<float> all = FloatsOn(masked, {{"", x}, {"", w}});
+  std::vector<float> two = FloatsOn(shorter, {{"", front}, {"", w}});
   ASSERT_EQ(two.size(), 8u);
   ASSERT_EQ(all.size(), 12u);
   for (size_t i = 0; i < two.size(); ++i) EXPECT_NEAR(all[i], two[i], 1e-5) << i;
@@ -168,7 +147,7 @@ TEST(MicrosoftTest, RotaryEmbeddingTurnsPairsByTheirPositionsAngle) {
   maker.Floats("cos", cosines, {3, 2}).Floats("sin", sines, {3, 2});
   Microsoft(maker, "RotaryEmbedding", "x begin cos sin", "y");
   ConstantTensor x = Ramp({1, 2, 4}, 0.9f);
-  std::vector<float> given = FloatsOf(x), y = First(maker, {{"", x}});
+  std::vector<float> given = FloatsOf(x), y = FloatsOn(maker, {{"", x}});
   ASSERT_EQ(y.size(), 8u);
   for (size_t step = 0; step < 2; ++step) {
     for (size_t d = 0; d < 2; ++d) {

@@ -1,5 +1,7 @@
 #include "tests/unit/onnx/model_maker.h"
 
+#include <gtest/gtest.h>
+
 #include <cstring>
 
 #include "absl/strings/numbers.h"
@@ -121,6 +123,11 @@ void SetString(onnx::NodeProto& node, absl::string_view name, absl::string_view 
   AddAttribute(node, name, onnx::AttributeProto::STRING).set_s(std::string(value));
 }
 
+void SetInts(onnx::NodeProto& node, absl::string_view name, std::vector<int64_t> values) {
+  onnx::AttributeProto& attribute = AddAttribute(node, name, onnx::AttributeProto::INTS);
+  for (int64_t value : values) attribute.add_ints(value);
+}
+
 onnx::GraphProto& SetGraph(onnx::NodeProto& node, absl::string_view name) {
   return *AddAttribute(node, name, onnx::AttributeProto::GRAPH).mutable_g();
 }
@@ -140,6 +147,27 @@ absl::StatusOr<std::unique_ptr<OnnxModel>> Open(const ModelMaker& maker, OnnxMod
   return OnnxModel::Parse(
       maker.Bytes(), "test.onnx", "",
       [cache = *cache](const UOp* sink) { return cache->GetOrCompile(sink); }, std::move(options));
+}
+
+std::vector<OnnxTensor> RunOn(const ModelMaker& maker, const std::vector<OnnxTensor>& inputs,
+                              OnnxModelOptions options) {
+  auto model = Open(maker, std::move(options));
+  if (!model.ok()) {
+    ADD_FAILURE() << model.status();
+    return {};
+  }
+  auto outputs = (*model)->Run(inputs);
+  if (!outputs.ok()) {
+    ADD_FAILURE() << outputs.status();
+    return {};
+  }
+  return *outputs;
+}
+
+std::vector<float> FloatsOn(const ModelMaker& maker, const std::vector<OnnxTensor>& inputs,
+                            OnnxModelOptions options) {
+  std::vector<OnnxTensor> outputs = RunOn(maker, inputs, std::move(options));
+  return outputs.empty() ? std::vector<float>() : FloatsOf(outputs[0].tensor);
 }
 
 absl::Status ImportError(const ModelMaker& maker, const OnnxImportOptions& options) {

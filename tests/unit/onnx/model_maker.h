@@ -39,6 +39,7 @@ class ModelMaker {
 void SetInt(onnx::NodeProto& node, absl::string_view name, int64_t value);
 void SetFloat(onnx::NodeProto& node, absl::string_view name, float value);
 void SetString(onnx::NodeProto& node, absl::string_view name, absl::string_view value);
+void SetInts(onnx::NodeProto& node, absl::string_view name, std::vector<int64_t> values);
 onnx::GraphProto& SetGraph(onnx::NodeProto& node, absl::string_view name);
 onnx::NodeProto& AddNode(onnx::GraphProto& graph, absl::string_view op, absl::string_view inputs,
                          absl::string_view outputs);
@@ -53,6 +54,12 @@ std::vector<int64_t> IntsOf(const ConstantTensor& tensor);
 // A model on the process's kernel cache.
 absl::StatusOr<std::unique_ptr<OnnxModel>> Open(const ModelMaker& maker,
                                                 OnnxModelOptions options = {});
+// The model's outputs; none and a failure of the test when it cannot be run.
+std::vector<OnnxTensor> RunOn(const ModelMaker& maker, const std::vector<OnnxTensor>& inputs,
+                              OnnxModelOptions options = {});
+// The numbers of the first output.
+std::vector<float> FloatsOn(const ModelMaker& maker, const std::vector<OnnxTensor>& inputs,
+                            OnnxModelOptions options = {});
 // What importing says.
 absl::Status ImportError(const ModelMaker& maker, const OnnxImportOptions& options = {});
 

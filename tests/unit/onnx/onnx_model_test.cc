@@ -11,21 +11,6 @@ namespace {
 
 using testing::ElementsAre;
 
-std::vector<OnnxTensor> RunOn(const ModelMaker& maker, std::vector<OnnxTensor> inputs,
-                              OnnxModelOptions options = {}) {
-  auto model = Open(maker, std::move(options));
-  if (!model.ok()) {
-    ADD_FAILURE() << model.status();
-    return {};
-  }
-  auto outputs = (*model)->Run(inputs);
-  if (!outputs.ok()) {
-    ADD_FAILURE() << outputs.status();
-    return {};
-  }
-  return *outputs;
-}
-
 TEST(OnnxModelTest, InputsAreTakenInOrderOrByName) {
   ModelMaker maker;
   maker.Input("a", "2").Input("b", "2").Output("y");
