@@ -52,6 +52,7 @@ struct Parameters {
   }
   void Add(const onnx::GraphProto& graph) {
     for (const onnx::TensorProto& tensor : graph.initializer()) Add(tensor);
+    for (const onnx::SparseTensorProto& sparse : graph.sparse_initializer()) Add(sparse.values());
     for (const onnx::NodeProto& node : graph.node()) {
       for (const onnx::AttributeProto& attribute : node.attribute()) {
         if (attribute.has_g()) Add(attribute.g());
@@ -134,8 +135,7 @@ absl::StatusOr<std::string> DescribeOnnxModel(const std::string& path, OnnxImpor
     absl::StrAppend(&text, "opset ", opset.version(),
                     opset.domain().empty() ? "" : absl::StrCat(" of ", opset.domain()), "\n");
   }
-  std::set<std::string> initialized;
-  for (const onnx::TensorProto& tensor : graph.initializer()) initialized.insert(tensor.name());
+  std::set<std::string> initialized = InitializedNames(graph);
   Parameters parameters;
   parameters.Add(graph);
   for (const onnx::ValueInfoProto& info : graph.input()) {

@@ -144,10 +144,7 @@ absl::StatusOr<ImportedOnnx> GraphImporter::Import() {
 // --- Inputs and constants -----------------------------------------------------------------------
 
 void GraphImporter::ImportInputs(Scope& scope) {
-  std::set<std::string> initialized;
-  for (const onnx::TensorProto& tensor : model_->graph().initializer()) {
-    initialized.insert(tensor.name());
-  }
+  std::set<std::string> initialized = InitializedNames(model_->graph());
   for (const onnx::ValueInfoProto& info : model_->graph().input()) {
     if (!initialized.contains(info.name())) ImportInput(info, scope);
   }
@@ -272,23 +269,21 @@ const UOp* GraphImporter::Constant(ConstantTensor tensor, absl::string_view name
 }
 
 void GraphImporter::ImportInitializers(const onnx::GraphProto& graph, Scope& scope) {
-  for (const onnx::TensorProto& proto : graph.initializer()) {
-    std::string where = absl::StrCat(scope.path, "initializer '", proto.name(), "'");
-    absl::StatusOr<ConstantTensor> tensor = reader_.Read(proto);
+  auto add = [&](const std::string& name, absl::StatusOr<ConstantTensor> tensor) {
+    absl::Status status = tensor.status();
     const UOp* node = nullptr;
     if (tensor.ok()) {
-      node = Constant(*std::move(tensor), proto.name());
-      absl::Status status = builder_.Take();
-      if (!status.ok()) Record(where, status);
-    } else {
-      Record(where, tensor.status());
+      node = Constant(*std::move(tensor), name);
+      status = builder_.Take();
     }
-    scope.values[proto.name()] = node;
+    if (!status.ok()) Record(absl::StrCat(scope.path, "initializer '", name, "'"), status);
+    scope.values[name] = node;
+  };
+  for (const onnx::TensorProto& proto : graph.initializer()) {
+    add(proto.name(), reader_.Read(proto));
   }
   for (const onnx::SparseTensorProto& proto : graph.sparse_initializer()) {
-    Record(absl::StrCat(scope.path, "initializer '", proto.values().name(), "'"),
-           absl::UnimplementedError("sparse tensors are not supported"));
-    scope.values[proto.values().name()] = nullptr;
+    add(proto.values().name(), reader_.ReadSparse(proto));
   }
 }
 

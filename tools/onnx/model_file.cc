@@ -125,6 +125,15 @@ absl::StatusOr<std::shared_ptr<const onnx::ModelProto>> ReadModel(const std::str
   return ParseModel({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
 }
 
+std::set<std::string> InitializedNames(const onnx::GraphProto& graph) {
+  std::set<std::string> names;
+  for (const onnx::TensorProto& tensor : graph.initializer()) names.insert(tensor.name());
+  for (const onnx::SparseTensorProto& sparse : graph.sparse_initializer()) {
+    names.insert(sparse.values().name());
+  }
+  return names;
+}
+
 absl::StatusOr<DType> DTypeOfOnnx(int64_t data_type) {
   switch (data_type) {
     case onnx::TensorProto::FLOAT:
@@ -215,6 +224,53 @@ absl::StatusOr<ConstantTensor> TensorReader::Read(const onnx::TensorProto& proto
       break;
   }
   return absl::InternalError("tensor of a dtype without data");
+}
+
+absl::StatusOr<ConstantTensor> TensorReader::ReadSparse(const onnx::SparseTensorProto& sparse) {
+  SVOD_ASSIGN_OR_RETURN(ConstantTensor values, Read(sparse.values()));
+  SVOD_ASSIGN_OR_RETURN(ConstantTensor indices, Read(sparse.indices()));
+  ConstantTensor dense{values.dtype, {sparse.dims().begin(), sparse.dims().end()}, {}, nullptr};
+  auto rank = static_cast<int64_t>(dense.shape.size());
+  SVOD_ASSIGN_OR_RETURN(int64_t num_elements, NumElements(dense.shape, dense.dtype));
+  int64_t width = dense.dtype.size_bytes();
+  if (num_elements > kMaxSparseBytes / width) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("sparse tensor: shape, got [", absl::StrJoin(dense.shape, ", "),
+                     "], expected at most ", kMaxSparseBytes, " bytes"));
+  }
+  int64_t count = values.shape.size() == 1 ? values.shape[0] : -1;
+  bool is_flat = indices.shape == std::vector<int64_t>{count};
+  bool is_coordinates = indices.shape == std::vector<int64_t>{count, rank};
+  if (count < 0 || indices.dtype != Scalar::kI64 || !(is_flat || is_coordinates)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("sparse tensor: values and indices, got [", absl::StrJoin(values.shape, ", "),
+                     "] and ", ToString(indices.dtype), "[", absl::StrJoin(indices.shape, ", "),
+                     "], expected [n] and i64[n] or i64[n, ", rank, "]"));
+  }
+  auto bytes = std::make_shared<std::vector<std::byte>>(static_cast<size_t>(num_elements * width));
+  int64_t last = -1;
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t place = 0;
+    for (int64_t k = 0; k < (is_flat ? 1 : rank); ++k) {
+      int64_t at, size = is_flat ? num_elements : dense.shape[static_cast<size_t>(k)];
+      std::memcpy(&at, indices.bytes.data() + 8 * (is_flat ? i : i * rank + k), sizeof(at));
+      if (at < 0 || at >= size) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("sparse tensor: index ", i, ", got ", at, ", expected 0 to ", size - 1));
+      }
+      place = place * size + at;
+    }
+    if (place <= last) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("sparse tensor: index ", i, ", expected one behind the index before it"));
+    }
+    last = place;
+    std::memcpy(bytes->data() + place * width, values.bytes.data() + i * width,
+                static_cast<size_t>(width));
+  }
+  dense.bytes = *bytes;
+  dense.owner = std::move(bytes);
+  return dense;
 }
 
 absl::StatusOr<ConstantTensor> TensorReader::ReadExternal(const onnx::TensorProto& proto,

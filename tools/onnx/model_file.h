@@ -4,6 +4,7 @@
 #define SVOD_TOOLS_ONNX_MODEL_FILE_H_
 
 #include <memory>
+#include <set>
 #include <string>
 
 #include "absl/container/flat_hash_map.h"
@@ -35,6 +36,10 @@ absl::StatusOr<std::shared_ptr<const onnx::ModelProto>> ParseModel(absl::string_
                                                                    absl::string_view name);
 absl::StatusOr<std::shared_ptr<const onnx::ModelProto>> ReadModel(const std::string& path);
 
+// The names of values that have an initializer, dense or sparse: a model lists them among its
+// inputs or not.
+std::set<std::string> InitializedNames(const onnx::GraphProto& graph);
+
 // The dtype of a TensorProto::DataType. Errors: Unimplemented for those that Svod lacks (strings,
 // complex numbers, the 8- and 4-bit formats of later versions).
 absl::StatusOr<DType> DTypeOfOnnx(int64_t data_type);
@@ -51,6 +56,12 @@ class TensorReader {
   // and external data with an absolute path, a path that leaves the folder, by ".." or by a link,
   // or a range beyond the file; NotFound; Unimplemented as DTypeOfOnnx.
   absl::StatusOr<ConstantTensor> Read(const onnx::TensorProto& tensor);
+  // A tensor that is 0 but at some places, with all its elements. Places are numbers in row-major
+  // order or rows of coordinates, ascending.
+  // Errors: those of Read; InvalidArgument for places outside, not ascending or not as many as
+  // values; ResourceExhausted for more than kMaxSparseBytes.
+  static constexpr int64_t kMaxSparseBytes = int64_t{1} << 30;
+  absl::StatusOr<ConstantTensor> ReadSparse(const onnx::SparseTensorProto& sparse);
 
  private:
   absl::StatusOr<ConstantTensor> ReadExternal(const onnx::TensorProto& tensor,

@@ -57,13 +57,17 @@ values, and another for others.
 
 Data types are those of Svod: bool, integers of 8 to 64 bits, f16, bf16, f32, f64; no strings, no
 complex numbers, no sequences, maps and optional values. Tensors in the file or in files beside it
-are used where they lie, without a copy, if they are aligned. External data must lie below the
+are used where they lie, without a copy, if they are aligned. Sparse tensors, with either layout of
+indices, are filled up with zeros when the model is loaded. External data must lie below the
 model's folder: absolute paths, `..`, links that lead out and ranges beyond the file are refused.
 
 Arithmetic on constants alone is run once, when a plan is made.
 
 Functions of the model are expanded, If on a known condition is its branch and on another one a
-choice between both, Loop and Scan are unrolled.
+choice between both, Loop and Scan are unrolled. A Loop that data ends before its trip count works
+out all iterations, of which those behind the end change nothing. Recurrent networks are unrolled as
+well: over a symbolic number of steps as far as its bound goes, where steps beyond the number change
+nothing.
 
 What cannot be imported is said for all nodes at once, each with its name, operator and opset.
 

@@ -55,8 +55,7 @@ std::string DeclaredType(const onnx::ValueInfoProto& info) {
 
 // The inputs that a run gives: those without an initializer.
 std::vector<const onnx::ValueInfoProto*> InputsOf(const onnx::GraphProto& graph) {
-  std::set<std::string> initialized;
-  for (const onnx::TensorProto& tensor : graph.initializer()) initialized.insert(tensor.name());
+  std::set<std::string> initialized = InitializedNames(graph);
   std::vector<const onnx::ValueInfoProto*> inputs;
   for (const onnx::ValueInfoProto& info : graph.input()) {
     if (!initialized.contains(info.name())) inputs.push_back(&info);

@@ -23,6 +23,8 @@ const char* TypeName(int type) {
       return "a tensor";
     case onnx::AttributeProto::GRAPH:
       return "a graph";
+    case onnx::AttributeProto::SPARSE_TENSOR:
+      return "a sparse tensor";
     case onnx::AttributeProto::FLOATS:
       return "floats";
     case onnx::AttributeProto::INTS:
@@ -42,6 +44,7 @@ int TypeOf(const onnx::AttributeProto& attribute) {
   if (attribute.has_s()) return onnx::AttributeProto::STRING;
   if (attribute.has_t()) return onnx::AttributeProto::TENSOR;
   if (attribute.has_g()) return onnx::AttributeProto::GRAPH;
+  if (attribute.has_sparse_tensor()) return onnx::AttributeProto::SPARSE_TENSOR;
   if (attribute.floats_size() > 0) return onnx::AttributeProto::FLOATS;
   if (attribute.ints_size() > 0) return onnx::AttributeProto::INTS;
   if (attribute.strings_size() > 0) return onnx::AttributeProto::STRINGS;
@@ -245,8 +248,17 @@ DType OnnxNode::TypeAttribute(absl::string_view name, DType fallback) {
 std::optional<ConstantTensor> OnnxNode::TensorAttribute(absl::string_view name) {
   const onnx::AttributeProto* attribute = Find(name, onnx::AttributeProto::TENSOR);
   if (attribute == nullptr) return std::nullopt;
-  absl::StatusOr<ConstantTensor> tensor = importer_.reader().Read(attribute->t());
-  if (tensor.ok()) return *tensor;
+  return OrFail(importer_.reader().Read(attribute->t()));
+}
+
+std::optional<ConstantTensor> OnnxNode::SparseTensorAttribute(absl::string_view name) {
+  const onnx::AttributeProto* attribute = Find(name, onnx::AttributeProto::SPARSE_TENSOR);
+  if (attribute == nullptr) return std::nullopt;
+  return OrFail(importer_.reader().ReadSparse(attribute->sparse_tensor()));
+}
+
+std::optional<ConstantTensor> OnnxNode::OrFail(absl::StatusOr<ConstantTensor> tensor) {
+  if (tensor.ok()) return *std::move(tensor);
   if (status_.ok()) status_ = tensor.status();
   return std::nullopt;
 }

@@ -69,8 +69,9 @@ class OnnxNode {
   std::vector<std::string> Strings(absl::string_view name);
   // The dtype that an attribute of TensorProto::DataType means.
   DType TypeAttribute(absl::string_view name, DType fallback);
-  // Null without one.
+  // Null without one; a sparse one with all its elements.
   std::optional<ConstantTensor> TensorAttribute(absl::string_view name);
+  std::optional<ConstantTensor> SparseTensorAttribute(absl::string_view name);
   const onnx::GraphProto* Graph(absl::string_view name);
   // A failure when the attribute is missing.
   void Require(absl::string_view name);
@@ -100,6 +101,7 @@ class OnnxNode {
 
  private:
   const onnx::AttributeProto* Find(absl::string_view name, int type);
+  std::optional<ConstantTensor> OrFail(absl::StatusOr<ConstantTensor> tensor);
   const KnownValue* Known(size_t i, absl::string_view expected);
 
   GraphImporter& importer_;

@@ -1,5 +1,6 @@
 // Rows of the operator table: subgraphs that are chosen and repeated.
 #include <algorithm>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "ir/operators/compose.h"
@@ -12,6 +13,12 @@ namespace {
 
 // Most times that a body is unrolled.
 constexpr int64_t kMaxTrips = 4096;
+
+bool SameShape(Dims& dims, ShapeSpan a, ShapeSpan b) {
+  bool same = a.size() == b.size();
+  for (size_t i = 0; same && i < a.size(); ++i) same = dims.Same(a[i], b[i]);
+  return same;
+}
 
 OnnxResults ImportIf(OnnxNode& node) {
   TensorBuilder& builder = node.builder();
@@ -40,9 +47,7 @@ OnnxResults ImportIf(OnnxNode& node) {
   for (size_t i = 0; i < on_true->size(); ++i) {
     const UOp *x = (*on_true)[i], *y = (*on_false)[i];
     ShapeSpan a = builder.ShapeOf(x), b = builder.ShapeOf(y);
-    bool same = a.size() == b.size();
-    for (size_t k = 0; same && k < a.size(); ++k) same = builder.dims().Same(a[k], b[k]);
-    if (!same) {
+    if (!SameShape(builder.dims(), a, b)) {
       importer.NoteNeeded(node.input(0));
       return node.FailUnsupported(
           absl::StrCat("output ", i, " of shape ", ShapeToString(a), " or ", ShapeToString(b),
@@ -56,61 +61,135 @@ OnnxResults ImportIf(OnnxNode& node) {
 // Loop(trip count?, condition?, carried...) gives carried..., scanned...; the body takes the
 // iteration's number, the condition and what is carried, and gives the condition, what is carried
 // and what is scanned.
-OnnxResults ImportLoop(OnnxNode& node) {
-  TensorBuilder& builder = node.builder();
-  const onnx::GraphProto* body = node.Graph("body");
-  if (!node.ok()) return {};
-  int64_t trips = kMaxTrips + 1;
-  bool go_on = true;
-  if (node.has_input(0)) {
-    std::optional<std::vector<int64_t>> count = node.KnownInts(0);
-    if (!count.has_value()) return {};
-    if (count->size() != 1) return node.Fail("trip count, expected one number");
-    trips = (*count)[0];
-  }
-  if (node.has_input(1)) {
-    std::optional<std::vector<int64_t>> condition = node.KnownInts(1);
-    if (!condition.has_value()) return {};
-    go_on = condition->empty() || (*condition)[0] != 0;
-  }
-  std::vector<const UOp*> carried;
-  for (size_t i = 2; i < node.num_inputs(); ++i) carried.push_back(node.input(i));
-  size_t num_carried = carried.size();
-  if (node.num_outputs() < num_carried) return node.Fail("outputs, expected all that is carried");
-  size_t num_scanned = node.num_outputs() - num_carried;
-  std::vector<std::vector<const UOp*>> scanned(num_scanned);
-  const UOp* condition = builder.context().Bool(true);
-  for (int64_t i = 0; i < trips && go_on; ++i) {
-    if (i == kMaxTrips) {
-      return node.FailUnsupported(absl::StrCat("more than ", kMaxTrips, " iterations"));
+class UnrolledLoop {
+ public:
+  explicit UnrolledLoop(OnnxNode& node) : node_(node), builder_(node.builder()) {}
+
+  OnnxResults Run() {
+    body_ = node_.Graph("body");
+    if (!node_.ok() || !ReadTrips() || !ReadCondition()) return {};
+    for (size_t i = 2; i < node_.num_inputs(); ++i) carried_.push_back(node_.input(i));
+    if (node_.num_outputs() < carried_.size()) {
+      return node_.Fail("outputs, expected all that is carried");
     }
-    std::vector<const UOp*> inputs = {builder.ConstInt(Scalar::kI64, i), condition};
-    inputs.insert(inputs.end(), carried.begin(), carried.end());
-    std::optional<std::vector<const UOp*>> outputs = node.importer().Subgraph(*body, inputs);
-    if (!outputs.has_value()) return {};
-    if (outputs->size() != 1 + num_carried + num_scanned) {
-      return node.Fail(absl::StrCat("body: outputs, got ", outputs->size(), ", expected ",
-                                    1 + num_carried + num_scanned));
+    scanned_.resize(node_.num_outputs() - carried_.size());
+    for (int64_t i = 0; i < trips_ && goes_on_; ++i) {
+      if (i == kMaxTrips) return FailTrips();
+      if (!Iterate(i)) return {};
     }
-    carried.assign(outputs->begin() + 1, outputs->begin() + 1 + static_cast<long>(num_carried));
-    for (size_t k = 0; k < num_scanned; ++k) {
-      scanned[k].push_back((*outputs)[1 + num_carried + k]);
+    OnnxResults results = carried_;
+    for (const std::vector<const UOp*>& rows : scanned_) {
+      if (is_active_ != nullptr) {
+        return node_.FailUnsupported("a scanned output whose length depends on data");
+      }
+      if (rows.empty()) return node_.FailUnsupported("a loop that scans and never runs");
+      results.push_back(StackTensors(builder_, rows, 0));
     }
-    condition = (*outputs)[0];
-    const KnownValue* known = node.importer().known().Of(condition);
-    if (known == nullptr || !known->constant.has_value()) {
-      node.importer().NoteNeeded(condition);
-      return node.FailUnsupported("a condition that is worked out from what the model is run with");
-    }
-    go_on = ReadElement(known->constant->data(), known->constant->dtype, 0) != 0;
+    return results;
   }
-  OnnxResults results = carried;
-  for (const std::vector<const UOp*>& rows : scanned) {
-    if (rows.empty()) return node.FailUnsupported("a loop that scans and never runs");
-    results.push_back(StackTensors(builder, rows, 0));
+
+ private:
+  bool ReadTrips() {
+    if (!node_.has_input(0)) return true;
+    std::optional<std::vector<int64_t>> count = node_.KnownInts(0);
+    if (!count.has_value()) return false;
+    if (count->size() == 1) {
+      trips_ = (*count)[0];
+      return true;
+    }
+    node_.Fail("trip count, expected one number");
+    return false;
   }
-  return results;
-}
+
+  bool ReadCondition() {
+    if (!node_.has_input(1)) return true;
+    if (!node_.IsKnown(1)) {
+      if (node_.importer().NoteSettings(node_.input(1))) return false;
+      return Depend(node_.input(1));
+    }
+    std::optional<std::vector<int64_t>> condition = node_.KnownInts(1);
+    if (!condition.has_value()) return false;
+    goes_on_ = condition->empty() || (*condition)[0] != 0;
+    return true;
+  }
+
+  // From here on an iteration counts only where `condition`, which data decides, and all those
+  // before it were true: the others are worked out as well, and change nothing.
+  bool Depend(const UOp* condition) {
+    if (trips_ > kMaxTrips) {
+      node_.importer().NoteNeeded(condition);
+      node_.FailUnsupported(absl::StrCat(
+          "a condition that is worked out from what the model is run with, without a trip count of "
+          "at most ",
+          kMaxTrips));
+      return false;
+    }
+    condition = builder_.Reshape(condition, ShapeSpan{});
+    is_active_ =
+        is_active_ == nullptr ? condition : builder_.Make(Op::kAnd, {is_active_, condition});
+    return true;
+  }
+
+  bool Iterate(int64_t i) {
+    const UOp* truth = builder_.context().Bool(true);
+    std::vector<const UOp*> inputs = {builder_.ConstInt(Scalar::kI64, i), truth};
+    inputs.insert(inputs.end(), carried_.begin(), carried_.end());
+    std::optional<std::vector<const UOp*>> outputs = node_.importer().Subgraph(*body_, inputs);
+    if (!outputs.has_value()) return false;
+    size_t expected = 1 + carried_.size() + scanned_.size();
+    if (outputs->size() != expected) {
+      node_.Fail(absl::StrCat("body: outputs, got ", outputs->size(), ", expected ", expected));
+      return false;
+    }
+    for (size_t k = 0; k < scanned_.size(); ++k) {
+      scanned_[k].push_back((*outputs)[1 + carried_.size() + k]);
+    }
+    if (!Carry(absl::MakeConstSpan(*outputs).subspan(1, carried_.size()))) return false;
+    const UOp* condition = (*outputs)[0];
+    if (condition == truth && trips_ > kMaxTrips) {  // nothing will ever end it
+      FailTrips();
+      return false;
+    }
+    const KnownValue* known = node_.importer().known().Of(condition);
+    if (known == nullptr || !known->constant.has_value()) return Depend(condition);
+    goes_on_ = ReadElement(known->constant->data(), known->constant->dtype, 0) != 0;
+    return true;
+  }
+
+  bool Carry(absl::Span<const UOp* const> next) {
+    for (size_t k = 0; k < carried_.size(); ++k) {
+      if (is_active_ == nullptr) {
+        carried_[k] = next[k];
+        continue;
+      }
+      ShapeSpan a = builder_.ShapeOf(carried_[k]), b = builder_.ShapeOf(next[k]);
+      if (!SameShape(builder_.dims(), a, b)) {
+        node_.FailUnsupported(absl::StrCat("a carried value ", k, " of shape ", ShapeToString(a),
+                                           ", then ", ShapeToString(b),
+                                           ", in a loop that data ends"));
+        return false;
+      }
+      // It is read by several iterations, which would each work it out anew.
+      carried_[k] = builder_.Contiguous(builder_.Where(is_active_, next[k], carried_[k]));
+    }
+    return true;
+  }
+
+  OnnxResults FailTrips() {
+    return node_.FailUnsupported(absl::StrCat("more than ", kMaxTrips, " iterations"));
+  }
+
+  OnnxNode& node_;
+  TensorBuilder& builder_;
+  const onnx::GraphProto* body_ = nullptr;
+  int64_t trips_ = std::numeric_limits<int64_t>::max();
+  bool goes_on_ = true;             // as far as is known now
+  const UOp* is_active_ = nullptr;  // bool []: whether data lets the iteration count; null: yes
+  std::vector<const UOp*> carried_;
+  std::vector<std::vector<const UOp*>> scanned_;
+};
+
+OnnxResults ImportLoop(OnnxNode& node) { return UnrolledLoop(node).Run(); }
 
 // Element i of x along an axis, without the axis.
 const UOp* ElementAt(TensorBuilder& builder, const UOp* x, int64_t axis, int64_t i) {
@@ -208,7 +287,9 @@ OnnxRows OnnxControlRows() {
        -1,
        ImportLoop,
        "",
-       "unrolled: the number of iterations is known when the model is loaded, at most 4096"},
+       "unrolled: the number of iterations, or a bound of it, is known when the model is loaded, "
+       "at "
+       "most 4096; where data ends the loop earlier nothing is scanned"},
       {"Scan", {8, 9, 11, 16, 19, 21}, 0, -1, ImportScan, "", "unrolled: at most 4096 steps"},
   };
 }

@@ -1,4 +1,5 @@
-// Rows of the operator table: recurrent networks, unrolled over the steps of the sequence.
+// Rows of the operator table: recurrent networks, unrolled over the steps of the sequence; over as
+// many as there may be, where their number is symbolic.
 #include <algorithm>
 #include <functional>
 
@@ -134,7 +135,7 @@ class Recurrence {
                 builder_.ShrinkAxis(direction.gates, 0, builder_.Index(t), builder_.Index(1)), 0));
         State next = step(direction, gates, state);
         Expression output = next.h;
-        if (lengths_ != nullptr) {
+        if (!IsWithin(t)) {
           // Beyond a sequence's end its state stays and its output is 0.
           Expression is_inside = Expression(builder_, lengths_) > static_cast<double>(t);
           output = Select(is_inside, next.h, 0.0);
@@ -143,10 +144,11 @@ class Recurrence {
         }
         // A state is read by several steps, which would each work it out anew.
         state = {{builder_, builder_.Contiguous(next.h)}, {builder_, builder_.Contiguous(next.c)}};
-        outputs[static_cast<size_t>(t)] = lengths_ == nullptr ? state.h.node() : output.node();
+        outputs[static_cast<size_t>(t)] = IsWithin(t) ? state.h.node() : output.node();
       }
       if (!node_.ok()) return {};
-      all.push_back(StackTensors(builder_, outputs, 0));
+      const UOp* stacked = StackTensors(builder_, outputs, 0);
+      all.push_back(builder_.ShrinkAxis(stacked, 0, builder_.Index(0), builder_.Dim(x_, 0)));
       last_h.push_back(state.h);
       last_c.push_back(state.c);
     }
@@ -167,7 +169,11 @@ class Recurrence {
     }
     x_ = node_.input(0);
     if (is_batched_) x_ = builder_.Transpose(x_, 0, 1);
-    steps_ = builder_.ConstDim(x_, 0, "sequence");
+    if (!node_.ok()) return false;
+    const UOp* num_steps = builder_.Dim(x_, 0);
+    IntRange range = builder_.dims().RangeOf(num_steps);
+    steps_ = range.max;
+    sure_steps_ = range.min;
     int64_t own = builder_.ConstDim(node_.input(2), 2, "R");
     if (hidden_ == 0) hidden_ = own;
     if (!node_.ok()) return false;
@@ -190,9 +196,15 @@ class Recurrence {
     }
     if (node_.has_input(4)) {
       lengths_ = builder_.Unsqueeze(builder_.Cast(node_.input(4), Scalar::kI64), 1);
+      sure_steps_ = 0;
+    } else if (sure_steps_ < steps_) {
+      lengths_ = DimensionValue(builder_, num_steps, Scalar::kI64);
     }
     return node_.ok();
   }
+
+  // Whether every sequence has a step t.
+  bool IsWithin(int64_t t) const { return t < sure_steps_; }
 
   // Row d of a tensor, without its dimension.
   const UOp* Row(const UOp* x, int64_t d, int64_t axis = 0) {
@@ -219,6 +231,11 @@ class Recurrence {
       direction.recurrent_bias = builder_.ShrinkAxis(bias, 0, size, size);
     }
     direction.gates = {builder_, builder_.Contiguous(direction.gates)};
+    // Steps beyond a symbolic number of them have no input, and change nothing.
+    const UOp* missing = builder_.dims().Sub(builder_.Index(steps_), builder_.Dim(x_, 0));
+    direction.gates = {builder_,
+                       builder_.PadAxis(direction.gates, 0, builder_.Like(direction.gates, 0),
+                                        builder_.Index(0), missing)};
     for (size_t i = 0; i < num_functions_; ++i) {
       direction.functions.push_back(
           activations_->Make(names_[static_cast<size_t>(d) * num_functions_ + i]));
@@ -230,14 +247,16 @@ class Recurrence {
   TensorBuilder& builder_;
   const int64_t num_gates_;
   int direction_ = 0;
-  int64_t hidden_ = 0, steps_ = 0;
+  int64_t hidden_ = 0;
+  int64_t steps_ = 0;       // at most
+  int64_t sure_steps_ = 0;  // that all sequences have
   bool is_batched_ = false, has_clip_ = false;
   double clip_ = 0;
   std::vector<std::string> names_;
   size_t num_functions_ = 0;
   std::optional<Activations> activations_;
   const UOp* x_ = nullptr;
-  const UOp* lengths_ = nullptr;  // [batch, 1]
+  const UOp* lengths_ = nullptr;  // i64 [batch, 1], or [] for all
 };
 
 Expression WithBias(Expression x, const UOp* bias) {
@@ -300,7 +319,8 @@ OnnxResults ImportLstm(OnnxNode& node) {
 }  // namespace
 
 OnnxRows OnnxRecurrentRows() {
-  constexpr absl::string_view kLimits = "unrolled: at most 4096 steps, their number constant";
+  constexpr absl::string_view kLimits =
+      "unrolled: at most 4096 steps, or a symbolic number of them with such a bound";
   return {
       {"GRU", {1, 3, 7, 14, 22}, 3, 6, ImportGru, "", kLimits},
       {"LSTM", {1, 7, 14, 22}, 3, 8, ImportLstm, "", kLimits},

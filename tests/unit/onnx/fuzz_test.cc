@@ -26,6 +26,14 @@ ModelMaker Everything() {
     AddNode(branch, "Neg", "r", "n");
     AddOutput(branch, "n");
   }
+  onnx::SparseTensorProto& sparse = *maker.graph().add_sparse_initializer();
+  sparse.mutable_values()->set_name("few");
+  for (onnx::TensorProto* part : {sparse.mutable_values(), sparse.mutable_indices()}) {
+    part->add_dims(1);
+    part->set_data_type(onnx::TensorProto::INT64);
+    part->add_int64_data(2);
+  }
+  sparse.add_dims(3);
   onnx::GraphProto& body = SetGraph(maker.Node("Loop", "trips - i", "y"), "body");
   for (const char* name : {"k", "go_on", "v"}) AddInput(body, name);
   AddNode(body, "Identity", "go_on", "still");
