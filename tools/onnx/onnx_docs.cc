@@ -83,8 +83,9 @@ say.
 do not, with the reason. `svod_onnx_conformance` runs them.
 
 `tools/compare_models` takes models that people use from npm (text detection, direction and
-recognition, voice detection), and compares outputs and times with ONNX Runtime's. It needs node and
-npm, and is not part of `tools/test`.
+recognition, voice detection) and compares outputs and times with ONNX Runtime's: one plan of a text
+model serves images of several sizes, and the voice detector's state is fed back for many steps.
+`tools/test` runs it; where node, npm or the network are missing, it says that it was skipped.
 
 )";
 

@@ -1,8 +1,10 @@
-// node reference.js MODEL FOLDER NAME=DTYPE:SHAPE[:VALUE]...
+// node reference.js MODEL FOLDER CARRIED STEP...
 //
-// Runs a model with ONNX Runtime on one thread, on inputs that are made up: NAME=f32:1x3x48x192 is
-// uniform in [-1, 1), NAME=i64::16000 is a scalar. Writes FOLDER/in_NAME.npy and
-// FOLDER/out_NAME.npy and prints the milliseconds of the fastest of ten runs.
+// Runs a model with ONNX Runtime on one thread, step by step on inputs that are made up. STEP has
+// them apart by commas: NAME=f32:1x3x48x192 is uniform in [-1, 1), NAME=i64::16000 is a scalar, and
+// both may have a value behind the shape. CARRIED, OUTPUT=INPUT or nothing, names an output that is
+// an input of the next step. Writes FOLDER/STEP/in_NAME.npy and FOLDER/STEP/out_NAME.npy and prints
+// the milliseconds of the fastest of ten runs of the last step.
 const fs = require('fs');
 // Installed where we are started, which is not beside this file.
 const ort = require(require.resolve('onnxruntime-node', {paths: [process.cwd()]}));
@@ -37,21 +39,29 @@ function makeInput(spec) {
   if (dtype === 'i64') {
     return new ort.Tensor('int64', new BigInt64Array(count).fill(BigInt(value)), dims);
   }
-  return new ort.Tensor('float32', Float32Array.from({length: count}, uniform), dims);
+  const make = value === undefined ? uniform : () => Number(value);
+  return new ort.Tensor('float32', Float32Array.from({length: count}, make), dims);
 }
 
 async function main() {
-  const [model, folder, ...specs] = process.argv.slice(2);
+  const [model, folder, carried, ...steps] = process.argv.slice(2);
+  const [from, to] = carried.split('=');
   const session =
       await ort.InferenceSession.create(model, {intraOpNumThreads: 1, interOpNumThreads: 1});
-  const feeds = {};
-  for (const spec of specs) {
-    const [name, made] = spec.split('=');
-    feeds[name] = makeInput(made);
-    writeNpy(`${folder}/in_${name}.npy`, feeds[name]);
+  let feeds, outputs;
+  for (const [i, step] of steps.entries()) {
+    fs.mkdirSync(`${folder}/${i}`);
+    feeds = {};
+    for (const spec of step.split(',')) {
+      const [name, made] = spec.split('=');
+      feeds[name] = i > 0 && name === to ? outputs[from] : makeInput(made);
+      writeNpy(`${folder}/${i}/in_${name}.npy`, feeds[name]);
+    }
+    outputs = await session.run(feeds);
+    for (const name of session.outputNames) {
+      writeNpy(`${folder}/${i}/out_${name}.npy`, outputs[name]);
+    }
   }
-  const outputs = await session.run(feeds);
-  for (const name of session.outputNames) writeNpy(`${folder}/out_${name}.npy`, outputs[name]);
   let fastest = Infinity;
   for (let i = 0; i < 10; ++i) {
     const begin = process.hrtime.bigint();
