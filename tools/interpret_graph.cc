@@ -4,10 +4,10 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "ir/evaluate.h"
 #include "ir/evaluate_graph.h"
 #include "ir/status_macros.h"
+#include "tools/match_inputs.h"
 
 namespace svod {
 namespace {
@@ -24,38 +24,15 @@ absl::StatusOr<std::vector<const PlanTensor*>> MatchInputs(absl::Span<const Plan
   for (const PlanTensor& parameter : parameters) {
     if (WantsInput(parameter)) wanted.push_back(&parameter);
   }
-  auto names = [&] {
-    return absl::StrJoin(wanted, ", ", [](std::string* out, const PlanTensor* parameter) {
-      absl::StrAppend(out, parameter->name, ": ", TypeOf(*parameter));
-    });
-  };
-  std::vector<bool> given(wanted.size(), false);
+  std::vector<WantedInput> names;
+  for (const PlanTensor* parameter : wanted) {
+    names.push_back({std::string(parameter->name), TypeOf(*parameter)});
+  }
+  std::vector<std::string> given;
+  for (const NamedTensor& input : inputs) given.push_back(input.name);
+  SVOD_ASSIGN_OR_RETURN(std::vector<size_t> positions, MatchInputNames(names, given));
   std::vector<const PlanTensor*> matched;
-  for (const NamedTensor& input : inputs) {
-    size_t i = 0;
-    while (i < wanted.size() && (input.name.empty() ? given[i] : wanted[i]->name != input.name)) {
-      ++i;
-    }
-    if (i == wanted.size()) {
-      return absl::InvalidArgumentError(
-          input.name.empty()
-              ? absl::StrCat("inputs, got ", inputs.size(), ", expected ", wanted.size(), " (",
-                             names(), ")")
-              : absl::StrCat("input, got '", input.name, "', expected one of ", names()));
-    }
-    if (given[i]) {
-      return absl::InvalidArgumentError(absl::StrCat("input ", input.name, " is given twice"));
-    }
-    given[i] = true;
-    matched.push_back(wanted[i]);
-  }
-  for (size_t i = 0; i < wanted.size(); ++i) {
-    if (!given[i]) {
-      return absl::InvalidArgumentError(absl::StrCat("input ", wanted[i]->name, ": ",
-                                                     TypeOf(*wanted[i]), " is missing, expected (",
-                                                     names(), ")"));
-    }
-  }
+  for (size_t position : positions) matched.push_back(wanted[position]);
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Tensor& tensor = inputs[i].tensor;
     const PlanTensor& parameter = *matched[i];

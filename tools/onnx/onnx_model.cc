@@ -8,6 +8,7 @@
 #include "ir/evaluate.h"
 #include "ir/status_macros.h"
 #include "onnx.pb.h"
+#include "tools/match_inputs.h"
 #include "tools/onnx/fold_constants.h"
 #include "tools/onnx/model_file.h"
 
@@ -110,37 +111,15 @@ std::vector<OnnxInputInfo> OnnxModel::inputs() const {
 // The given inputs in the model's order, each with its name.
 absl::StatusOr<std::vector<OnnxTensor>> OnnxModel::MatchInputs(
     absl::Span<const OnnxTensor> inputs) const {
-  std::vector<OnnxInputInfo> wanted = this->inputs();
-  auto names = [&] {
-    return absl::StrJoin(wanted, ", ", [](std::string* out, const OnnxInputInfo& info) {
-      absl::StrAppend(out, info.name, ": ", info.type);
-    });
-  };
+  std::vector<WantedInput> wanted;
+  for (const OnnxInputInfo& info : this->inputs()) wanted.push_back({info.name, info.type});
+  std::vector<std::string> names;
+  for (const OnnxTensor& input : inputs) names.push_back(input.name);
+  SVOD_ASSIGN_OR_RETURN(std::vector<size_t> positions, MatchInputNames(wanted, names));
   std::vector<const ConstantTensor*> given(wanted.size(), nullptr);
-  for (const OnnxTensor& input : inputs) {
-    size_t i = 0;
-    while (i < wanted.size() &&
-           (input.name.empty() ? given[i] != nullptr : wanted[i].name != input.name)) {
-      ++i;
-    }
-    if (i == wanted.size()) {
-      return absl::InvalidArgumentError(
-          input.name.empty()
-              ? absl::StrCat("inputs, got ", inputs.size(), ", expected ", wanted.size(), " (",
-                             names(), ")")
-              : absl::StrCat("input, got '", input.name, "', expected one of ", names()));
-    }
-    if (given[i] != nullptr) {
-      return absl::InvalidArgumentError(absl::StrCat("input ", wanted[i].name, " is given twice"));
-    }
-    given[i] = &input.tensor;
-  }
+  for (size_t i = 0; i < inputs.size(); ++i) given[positions[i]] = &inputs[i].tensor;
   std::vector<OnnxTensor> matched;
   for (size_t i = 0; i < wanted.size(); ++i) {
-    if (given[i] == nullptr) {
-      return absl::InvalidArgumentError(absl::StrCat("input ", wanted[i].name, ": ", wanted[i].type,
-                                                     " is missing, expected (", names(), ")"));
-    }
     int64_t num_bytes = given[i]->dtype.size_bytes();
     for (int64_t dimension : given[i]->shape) num_bytes *= dimension;
     if (num_bytes != static_cast<int64_t>(given[i]->bytes.size())) {
