@@ -141,6 +141,25 @@ OnnxResults ImportDynamicQuantizeLinear(OnnxNode& node) {
   return {Quantize(builder, x / scale, zero, Scalar::kU8), scale, zero};
 }
 
+// Bytes are multiplied as they are, and zero points taken from sums, which is exact in arithmetic
+// that wraps: (a - s)(b - t) summed = ab summed - s (b summed) - (a summed) t + size s t.
+const UOp* ProductOfBytes(TensorBuilder& builder, const UOp* a, const UOp* a_zero, const UOp* b,
+                          const UOp* b_zero) {
+  auto wide = [&](const UOp* x) { return Expression(builder, builder.Cast(x, Scalar::kI32)); };
+  MatmulOptions options;
+  options.dtype = Scalar::kI32;
+  Expression product(builder, Matmul(builder, wide(a).node(), wide(b).node(), options));
+  auto sum = [&](const UOp* x, int64_t axis) {
+    return Expression(builder, builder.ReduceAxis(ReduceKind::kAdd, wide(x).node(), {axis}, true));
+  };
+  if (a_zero != nullptr) product = product - wide(a_zero) * sum(b, -2);
+  if (b_zero != nullptr) product = product - sum(a, -1) * wide(b_zero);
+  if (a_zero != nullptr && b_zero != nullptr) {
+    product = product + wide(builder.Dim(a, -1)) * wide(a_zero) * wide(b_zero);
+  }
+  return product.node();
+}
+
 const UOp* IntegerProduct(OnnxNode& node, const UOp* a, const UOp* a_zero, const UOp* b,
                           const UOp* b_zero) {
   TensorBuilder& builder = node.builder();
@@ -149,6 +168,9 @@ const UOp* IntegerProduct(OnnxNode& node, const UOp* a, const UOp* a_zero, const
   int64_t a_rank = builder.RankOf(a), b_rank = builder.RankOf(b);
   if (a_zero != nullptr && a_rank >= 2) a_zero = Along(node, a_zero, a_rank, a_rank - 2);
   if (b_zero != nullptr && b_rank >= 1) b_zero = Along(node, b_zero, b_rank, b_rank - 1);
+  if (a_rank >= 2 && b_rank >= 2 && a->dtype().bits() == 8 && b->dtype().bits() == 8) {
+    return ProductOfBytes(builder, a, a_zero, b, b_zero);
+  }
   MatmulOptions options;
   options.dtype = Scalar::kI32;
   return Matmul(builder, Centred(builder, a, a_zero), Centred(builder, b, b_zero), options);
