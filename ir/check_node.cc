@@ -288,6 +288,17 @@ absl::StatusOr<DType> InferDType(Op op, DType dtype, absl::Span<const UOp* const
   switch (InfoOf(op).dtype_rule) {
     case DTypeRule::kExplicit:
       return dtype;
+    case DTypeRule::kDot: {
+      const int lanes = sources[2]->dtype().lanes;
+      const DType sum(op == Op::kDotBF16 ? Scalar::kF32 : Scalar::kI32, lanes);
+      const DType packed(Scalar::kI32, lanes);
+      if (sources[2]->dtype() != sum || sources[0]->dtype() != packed ||
+          sources[1]->dtype() != packed) {
+        return Error(op, absl::StrCat("operand dtypes, got ", DTypesOf(sources), ", expected ",
+                                      ToString(packed), " twice and ", ToString(sum)));
+      }
+      return sum;
+    }
     case DTypeRule::kVoid:
       return DType();
     case DTypeRule::kIndex:
@@ -439,6 +450,7 @@ absl::StatusOr<DType> CheckNode(Op op, DType dtype, absl::Span<const UOp* const>
     case OpClass::kUnary:
     case OpClass::kBinary:
     case OpClass::kTernary:
+    case OpClass::kDot:
       break;
   }
   return InferDType(op, dtype, sources, argument);

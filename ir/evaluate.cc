@@ -303,7 +303,7 @@ absl::Status Machine::AddStep(const Step& step, const EvaluateOptions& options) 
   }
   if (op == Op::kLoad || op == Op::kStore) return AddAccess(node);
   bool has_value = op_class == OpClass::kValue || op_class == OpClass::kVector ||
-                   op == Op::kReduce || IsElementwise(op);
+                   op == Op::kReduce || IsLanewise(op);
   if (!has_value) return absl::OkStatus();
 
   if (op == Op::kDefineVar) {

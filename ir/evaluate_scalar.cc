@@ -179,6 +179,33 @@ uint64_t Cast(DType to, DType from, uint64_t bits) {
   return Wrap(to, static_cast<uint64_t>(Extend(from, bits)));
 }
 
+// --- Dot products. ---------------------------------------------------------------------------
+
+uint64_t DotOfBytes(Operands v) {
+  uint32_t sum = static_cast<uint32_t>(v[2]);
+  for (int shift = 0; shift < 32; shift += 8) {
+    auto x = static_cast<uint8_t>(v[0] >> shift);
+    auto y = static_cast<int8_t>(v[1] >> shift);
+    sum += static_cast<uint32_t>(x * y);
+  }
+  return sum;
+}
+
+float WithoutSubnormal(float x) {
+  return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0f, x) : x;
+}
+
+uint64_t DotOfHalves(Operands v) {
+  auto half = [](uint64_t bits) {
+    return WithoutSubnormal(BF16ToF32(static_cast<uint16_t>(bits)));
+  };
+  float sum = WithoutSubnormal(std::bit_cast<float>(static_cast<uint32_t>(v[2])));
+  for (int shift : {16, 0}) {
+    sum = WithoutSubnormal(std::fma(half(v[0] >> shift), half(v[1] >> shift), sum));
+  }
+  return std::bit_cast<uint32_t>(sum);
+}
+
 }  // namespace
 
 uint64_t EvaluateScalar(Op op, DType dtype, DType operand, Operands v) {
@@ -292,6 +319,11 @@ uint64_t EvaluateScalar(Op op, DType dtype, DType operand, Operands v) {
       }
       return Wrap(dtype, v[0] * v[1] + v[2]);
 
+    case Op::kDotU8I8:
+      return DotOfBytes(v);
+    case Op::kDotBF16:
+      return DotOfHalves(v);
+
     case Op::kConst:
     case Op::kDefineVar:
     case Op::kBind:
@@ -330,7 +362,7 @@ uint64_t EvaluateScalar(Op op, DType dtype, DType operand, Operands v) {
     case Op::kAssign:
       break;
   }
-  SVOD_DCHECK(IsElementwise(op));
+  SVOD_DCHECK(IsLanewise(op));
   return 0;
 }
 

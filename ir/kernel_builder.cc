@@ -61,7 +61,7 @@ bool KernelBuilder::AdmitForeign(const UOp* node) {
     auto& [user, next] = stack.back();
     if (next == 0) {
       OpClass op_class = InfoOf(user->op()).op_class;
-      bool is_arithmetic = IsConst(user) || IsElementwise(user->op()) ||
+      bool is_arithmetic = IsConst(user) || IsLanewise(user->op()) ||
                            op_class == OpClass::kVector || user->op() == Op::kDefineVar;
       if (!is_arithmetic || !context_->Owns(user)) {
         return Reject(node, absl::StrCat(InfoOf(user->op()).text,
@@ -375,7 +375,7 @@ const UOp* KernelBuilder::Make(Op op, absl::Span<const UOp* const> sources,
 const UOp* KernelBuilder::Make(Op op, DType dtype, absl::Span<const UOp* const> sources,
                                const Argument& argument) {
   if (!AdmitAll(sources)) return nullptr;
-  if (!IsElementwise(op) && InfoOf(op).op_class != OpClass::kVector && op != Op::kConst) {
+  if (!IsLanewise(op) && InfoOf(op).op_class != OpClass::kVector && op != Op::kConst) {
     return FailInvalid(
         absl::StrCat(InfoOf(op).text, ": not arithmetic, expected the builder's method for it"));
   }

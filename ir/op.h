@@ -46,6 +46,7 @@ enum class OpClass : uint8_t {
   kUnary,
   kBinary,
   kTernary,
+  kDot,
   kTensor,
   kPlan,
 };
@@ -75,6 +76,7 @@ enum class DTypeRule : uint8_t {
   kStack,           // scalar sources agree; a vector of them
   kLanes,           // source 0's scalar with as many lanes as are listed
   kPick,            // source 0's scalar with source 1's lanes
+  kDot,             // that of source 2, the accumulator; sources 0 and 1 are i32 with its lanes
 };
 
 struct OpInfo {
@@ -106,6 +108,10 @@ constexpr bool IsElementwise(Op op) {
   OpClass c = InfoOf(op).op_class;
   return c == OpClass::kUnary || c == OpClass::kBinary || c == OpClass::kTernary ||
          c == OpClass::kConversion;
+}
+// Lane l of the result follows from lane l of the sources: elementwise arithmetic and dot products.
+constexpr bool IsLanewise(Op op) {
+  return IsElementwise(op) || InfoOf(op).op_class == OpClass::kDot;
 }
 // Has an effect, and so is performed even if nothing uses its value.
 constexpr bool IsEffect(Op op) { return (InfoOf(op).flags & (kWrites | kEffect)) != 0; }

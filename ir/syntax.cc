@@ -84,6 +84,11 @@ std::optional<DType> ExpectedDType(Op op, size_t i, absl::Span<const std::option
       if (i > 0 || !branch.has_value()) return branch;
       return DType(Scalar::kBool, branch->lanes);
     }
+    case DTypeRule::kDot: {
+      std::optional<DType> any = first_known(0);
+      if (!any.has_value()) return std::nullopt;
+      return DType(i == 2 && op == Op::kDotBF16 ? Scalar::kF32 : Scalar::kI32, any->lanes);
+    }
     case DTypeRule::kIndex:
       return DType(Scalar::kIndex);
     case DTypeRule::kFirstSource:

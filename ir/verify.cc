@@ -35,7 +35,7 @@ std::string Verifier::Mention(const UOp* node) const {
 
 bool IsValue(const UOp* node) {
   OpClass op_class = InfoOf(node->op()).op_class;
-  return op_class == OpClass::kValue || op_class == OpClass::kVector || IsElementwise(node->op()) ||
+  return op_class == OpClass::kValue || op_class == OpClass::kVector || IsLanewise(node->op()) ||
          node->op() == Op::kLoad || node->op() == Op::kRange || node->op() == Op::kReduce;
 }
 

@@ -14,7 +14,7 @@ using Kind = LoopAction::Kind;
 
 bool HasAmount(Kind kind) {
   return kind != Kind::kSwap && kind != Kind::kMerge && kind != Kind::kStream &&
-         kind != Kind::kExpand;
+         kind != Kind::kExpand && kind != Kind::kDot;
 }
 
 // In which order kinds of actions are done: loops are arranged before they become vectors, and
@@ -24,6 +24,7 @@ int StepOf(Kind kind) {
     case Kind::kExchange:
       return 0;
     case Kind::kMerge:
+    case Kind::kDot:
       return 1;
     case Kind::kSplit:
       return 2;

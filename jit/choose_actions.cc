@@ -6,6 +6,7 @@
 #include "ir/passes/apply_actions.h"
 #include "ir/passes/simplify.h"
 #include "ir/status_macros.h"
+#include "jit/choose_dots.h"
 #include "jit/choose_exchange.h"
 #include "jit/choose_streams.h"
 #include "jit/choose_tiles.h"
@@ -26,6 +27,7 @@ class Chooser {
       if (!Apply(*exchange)) break;
     }
     MergeLoops();
+    for (const LoopAction& dot : ChooseDots(kernel_.sink, target_, pass_)) Apply(dot);
     std::vector<LoopAction> unrolls;
     TileSums(kernel_, target_, pass_, &unrolls);
     MergeFolds();

@@ -10,12 +10,15 @@ namespace {
 
 using Kind = LoopAction::Kind;
 
+// Of products, if there are some: others fold little beside them.
 std::vector<const UOp*> SumsIn(LoopAnalysis& analysis, const LoopUse& loop) {
-  std::vector<const UOp*> sums;
+  std::vector<const UOp*> sums, products;
   for (const UOp* node : analysis.order()) {
-    if (node->op() == Op::kReduce && analysis.DependsOn(node, loop.range)) sums.push_back(node);
+    if (node->op() != Op::kReduce || !analysis.DependsOn(node, loop.range)) continue;
+    sums.push_back(node);
+    if (node->source(0)->num_sources() >= 2) products.push_back(node);
   }
-  return sums;
+  return products.empty() ? sums : products;
 }
 
 // One nest of loops around sums, and what is decided about it.

@@ -51,7 +51,8 @@ llvm::Value* AluEmitter::Elementwise(const UOp* node, absl::Span<Value* const> v
   const Op op = node->op();
   const DType dtype = node->dtype();
   const DType operand = node->source(node->num_sources() - 1)->dtype();
-  SVOD_DCHECK(IsElementwise(op) && !HasFlag(op, kTranscendental));
+  SVOD_DCHECK(IsLanewise(op) && !HasFlag(op, kTranscendental));
+  if (InfoOf(op).op_class == OpClass::kDot) return Dot(op, v[0], v[1], v[2]);
   if (op == Op::kCast) return Cast(dtype, operand, v[0]);
   if (op == Op::kBitcast) return Bitcast(dtype, v[0]);
   if (op == Op::kWhere) return b_.CreateSelect(v[0], v[1], v[2]);

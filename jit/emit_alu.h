@@ -31,7 +31,7 @@ class AluEmitter {
         target_(target),
         has_range_(HasFeature(target, "avx512dq") && HasFeature(target, "avx512vl")) {}
 
-  // `node` is elementwise and not transcendental; `operands` are its sources' values.
+  // `node` is lanewise and not transcendental; `operands` are its sources' values.
   Value* Elementwise(const UOp* node, absl::Span<Value* const> operands);
 
  private:
@@ -65,6 +65,13 @@ class AluEmitter {
   Value* MulAddF32(Value* x, Value* y, Value* z);
   Value* MulAddF64(Value* x, Value* y, Value* z);
   llvm::Function* MulAddF64Function();
+
+  // emit_dot.cc: by the target's instructions, else by arithmetic of the same value.
+  Value* Dot(Op op, Value* x, Value* y, Value* z);
+  Value* DotOfBytes(Value* x, Value* y, Value* z);
+  Value* DotOfHalves(Value* x, Value* y, Value* z);
+  Value* DotByIntrinsic(llvm::Intrinsic::ID id, Value* x, Value* y, Value* z);
+  Value* DotByPairs(llvm::Intrinsic::ID id, Value* x, Value* y, Value* z);
 
   // The type of `x` with integer lanes of `bits` bits.
   llvm::Type* IntType(Value* x, int bits) {

@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <initializer_list>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ir/open_loops.h"
 #include "ir/pass.h"
 #include "ir/passes/loop_actions.h"
+#include "ir/passes/lower_reduce.h"
 #include "jit/loop_strides.h"
 #include "jit/target.h"
 
@@ -106,14 +108,17 @@ class LoopAnalysis {
 
  private:
   void Describe(LoopUse& loop) {
+    std::vector<std::pair<const UOp*, int64_t>> moves;  // buffers and strides
     for (const UOp* node : order_) {
       if (node->op() == Op::kEnd && node != loop.end && DependsOn(node, loop.range)) {
         loop.is_innermost = false;
       }
       if (node->op() == Op::kReduce) {
         absl::Span<const UOp* const> closed = node->sources().subspan(1);
-        if (std::find(closed.begin(), closed.end(), loop.range) != closed.end()) {
-          loop.element_bytes = std::max<int>(loop.element_bytes, node->dtype().size_bytes());
+        if (std::find(closed.begin(), closed.end(), loop.range) != closed.end() ||
+            DependsOn(node, loop.range)) {
+          const auto bytes = static_cast<int>(FoldType(node->dtype()).size_bytes());
+          loop.element_bytes = std::max(loop.element_bytes, bytes);
         }
       }
       bool is_access = node->op() == Op::kLoad || node->op() == Op::kStore;
@@ -129,7 +134,11 @@ class LoopAnalysis {
       } else if (stride == 1) {
         ++loop.neighbours;
       } else if (stride != 0 && !(node->op() == Op::kLoad && IsNearlyDense(stride))) {
-        ++loop.strided;
+        // The bytes of a word that a dot product takes come from one place.
+        auto access = std::pair(BaseBuffer(node->source(0)), stride);
+        bool is_known = std::find(moves.begin(), moves.end(), access) != moves.end();
+        if (!is_known || dtype.size_bytes() > 1) ++loop.strided;
+        moves.push_back(access);
       }
     }
   }

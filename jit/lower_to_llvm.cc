@@ -43,6 +43,7 @@ bool IsLowerable(Op op) {
     case OpClass::kUnary:
     case OpClass::kBinary:
     case OpClass::kTernary:
+    case OpClass::kDot:
       return !HasFlag(op, kTranscendental);
     case OpClass::kBuffer:
       return op != Op::kBuffer;
@@ -224,7 +225,14 @@ static llvm::Constant* ConstantStack(const UOp* node, llvm::LLVMContext& context
 llvm::Value* KernelLowering::EmitVector(const UOp* node) {
   const int lanes = node->dtype().lanes;
   if (node->op() == Op::kSplat) {
-    Value* element = ValueOf(node->source(0));
+    const UOp* scalar = node->source(0);
+    if (lanes > 1 && scalar->op() == Op::kXor && IsConst(scalar->source(1))) {
+      // What is loaded goes to all lanes by itself; a number from a general register would not.
+      const auto count = static_cast<unsigned>(lanes);
+      return b_.CreateXor(b_.CreateVectorSplat(count, ValueOf(scalar->source(0))),
+                          b_.CreateVectorSplat(count, ValueOf(scalar->source(1))));
+    }
+    Value* element = ValueOf(scalar);
     return lanes == 1 ? element
                       : b_.CreateVectorSplat(static_cast<unsigned>(lanes), element, name_);
   }
@@ -287,7 +295,7 @@ void KernelLowering::EmitNode(const UOp* node) {
   if (IsNarrowComparison(node)) {
     llvm::Value *x = EmitNarrow(node->source(0)), *y = EmitNarrow(node->source(1));
     SetValue(node, op == Op::kCmpLt ? b_.CreateICmpSLT(x, y) : b_.CreateICmpSLE(x, y));
-  } else if (IsElementwise(op)) {
+  } else if (IsLanewise(op)) {
     absl::InlinedVector<Value*, 4> operands;
     for (const UOp* source : node->sources()) operands.push_back(ValueOf(source));
     SetValue(node, alu_.Elementwise(node, operands));

@@ -27,7 +27,7 @@ double NodeCostNs(const UOp* node) {
                      node->op() == Op::kFloordiv || node->op() == Op::kFloormod;
   if (is_division) return 2.0 * dtype.lanes;
   if (node->op() == Op::kFdiv || node->op() == Op::kSqrt) return 1.0 * pieces;
-  return IsElementwise(node->op()) || node->op() == Op::kReduce ? 0.15 * pieces : 0;
+  return IsLanewise(node->op()) || node->op() == Op::kReduce ? 0.15 * pieces : 0;
 }
 
 }  // namespace

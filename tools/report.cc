@@ -85,7 +85,7 @@ absl::StatusOr<std::string> DescribeFunction(const Function& function) {
     stores += op == Op::kStore;
     calls += op == Op::kCall;
     copies += op == Op::kCopy;
-    arithmetic += IsElementwise(op) && !node->dtype().is_void();
+    arithmetic += IsLanewise(op) && !node->dtype().is_void();
   }
   if (function.is_kernel()) {
     absl::StrAppend(&text, "  ", nodes, " nodes: ", ranges, " loops, ", loads, " loads, ", stores,

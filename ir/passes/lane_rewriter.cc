@@ -206,7 +206,7 @@ absl::Status LaneRewriter::Rewrite(const UOp* node, const Replaced& replaced) {
   }
   SVOD_ASSIGN_OR_RETURN(bool has_stride, Stride(node, replaced));
   if (has_stride) return absl::OkStatus();
-  if (!IsElementwise(op) || node->dtype().is_vector()) return Illegal(node, "it has no lanes");
+  if (!IsLanewise(op) || node->dtype().is_vector()) return Illegal(node, "it has no lanes");
   std::vector<const UOp*> sources;
   for (const UOp* source : node->sources()) {
     SVOD_ASSIGN_OR_RETURN(const UOp* vector, Vector(FormOf(source, replaced)));

@@ -10,6 +10,7 @@
 #include "absl/strings/strip.h"
 #include "ir/evaluate.h"
 #include "ir/passes/copy_nodes.h"
+#include "ir/passes/dot_products.h"
 #include "ir/passes/exchange_loops.h"
 #include "ir/passes/expand_sums.h"
 #include "ir/passes/lane_rewriter.h"
@@ -25,13 +26,13 @@ namespace {
 
 using Kind = LoopAction::Kind;
 
-constexpr const char* kNames[] = {"upcast", "unroll", "group",    "split",  "swap",
-                                  "merge",  "pack",   "exchange", "stream", "expand"};
+constexpr const char* kNames[] = {"upcast", "unroll",   "group",  "split",  "swap", "merge",
+                                  "pack",   "exchange", "stream", "expand", "dot"};
 constexpr int64_t kMaxUnroll = 64, kMaxPackedColumns = 8, kMaxSplit = int64_t{1} << 20;
 
 bool HasNoAmount(Kind kind) {
   return kind == Kind::kSwap || kind == Kind::kMerge || kind == Kind::kStream ||
-         kind == Kind::kExpand;
+         kind == Kind::kExpand || kind == Kind::kDot;
 }
 bool IsPowerOfTwo(int64_t number) { return number > 0 && (number & (number - 1)) == 0; }
 
@@ -434,7 +435,7 @@ absl::StatusOr<LoopAction> ParseLoopAction(absl::string_view text) {
         absl::StrCat("action, got '", text,
                      "', expected one such as 'upcast(0, 16)', "
                      "'unroll(1, 4)', 'group(2, 64)', 'split(0, 32)', "
-                     "'swap(0)', 'merge(0)', 'pack(1, 1)', 'stream(0)' or 'expand(1)'"));
+                     "'swap(0)', 'merge(0)', 'pack(1, 1)', 'stream(0)', 'expand(1)' or 'dot(2)'"));
   };
   for (size_t i = 0; i < std::size(kNames); ++i) {
     Kind kind = static_cast<Kind>(i);
@@ -489,6 +490,8 @@ absl::StatusOr<const UOp*> ApplyLoopAction(const UOp* sink, const LoopAction& ac
         return ExpandSums(sink, action.axis, context);
       case Kind::kStream:
         return StreamStores(sink, action.axis, context);
+      case Kind::kDot:
+        return DotProducts(sink, action.axis, context);
       case Kind::kUpcast:
       case Kind::kUnroll:
       case Kind::kGroup:

@@ -30,11 +30,12 @@ struct LoopAction {
     kExchange,  // a REDUCE's loop goes around the loop it is in, `amount` iterations at a time
     kStream,    // vectors that a loop stores to parameters go past the caches
     kExpand,    // a REDUCE over short loops becomes a chain of its terms
+    kDot,       // a REDUCE of products of bytes takes four at a time, as dot products
   };
   Kind kind = Kind::kUpcast;
   int64_t axis = 0;  // of the RANGE
   // At least 2; upcast and group: a power of two up to kMaxLanes; unroll: up to 64; exchange: 1 to
-  // 64; pack: at least 1; swap, merge, stream and expand: 1.
+  // 64; pack: at least 1; swap, merge, stream, expand and dot: 1.
   int64_t amount = 1;
 
   bool operator==(const LoopAction&) const = default;

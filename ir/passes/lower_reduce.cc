@@ -155,6 +155,10 @@ absl::StatusOr<const UOp*> FoldOnce(Context& context, ReduceKind kind, const UOp
       value->dtype() == dtype && dtype.is_float()) {
     return context.Make(Op::kMulAcc, {value->source(0), value->source(1), old});
   }
+  // What a dot product of bytes adds may as well be the sum so far: integers wrap.
+  if (kind == ReduceKind::kAdd && value->op() == Op::kDotU8I8 && IsConstInt(value->source(2), 0)) {
+    return context.Make(Op::kDotU8I8, {value->source(0), value->source(1), old});
+  }
   if (value->dtype() != dtype) {
     SVOD_ASSIGN_OR_RETURN(value, context.Make(Op::kCast, dtype, {value}));
   }

@@ -72,6 +72,14 @@ class Packer {
     return ranges;
   }
 
+  // Whether it moves with a loop inside that is no sum's.
+  bool HasColumns(const UOp* node) const {
+    std::vector<const UOp*> ranges = InnerRanges(node);
+    return std::any_of(ranges.begin(), ranges.end(), [](const UOp* range) {
+      return range->arg<AxisArgument>().kind != AxisKind::kReduce;
+    });
+  }
+
   // Whether a node can be computed before the loop, from parameters and what is known there.
   bool CanMove(const UOp* root) {
     bool loads = false;
@@ -88,7 +96,8 @@ class Packer {
       if (node->op() == Op::kLoad) {
         if (stored_.contains(BaseBuffer(node->source(0)))) return false;
         loads = true;
-      } else if (node->op() != Op::kIndex && !IsElementwise(node->op())) {
+      } else if (node->op() != Op::kIndex && !IsLanewise(node->op()) &&
+                 !(node == root && node->op() == Op::kReduce)) {
         return false;
       }
       for (const UOp* source : node->sources()) stack.push_back(source);
@@ -96,12 +105,17 @@ class Packer {
     return loads;
   }
 
-  // The largest parts of sums inside the loop that are the same in all of its iterations.
+  // The largest parts of sums inside the loop that are the same in all of its iterations, and whole
+  // sums that are.
   void FindShared() {
     std::vector<const UOp*> stack;
     for (const UOp* node : order_) {
-      if (node->op() == Op::kReduce && open_.DependsOn(node, loop_))
+      if (node->op() != Op::kReduce || node->dtype().is_vector()) continue;
+      if (open_.DependsOn(node, loop_)) {
         stack.push_back(node->source(0));
+      } else if (HasColumns(node) && CanMove(node)) {
+        shared_.push_back(node);
+      }
     }
     absl::flat_hash_set<const UOp*> seen;
     while (!stack.empty()) {
@@ -109,12 +123,9 @@ class Packer {
       stack.pop_back();
       if (!seen.insert(node).second || node->dtype().is_vector()) continue;
       if (!open_.DependsOn(node, loop_)) {
-        std::vector<const UOp*> ranges = InnerRanges(node);
-        bool has_columns = std::any_of(ranges.begin(), ranges.end(), [](const UOp* range) {
-          return range->arg<AxisArgument>().kind != AxisKind::kReduce;
-        });
-        if (has_columns && node->dtype() != Scalar::kBool && CanMove(node)) shared_.push_back(node);
-      } else if (IsElementwise(node->op())) {
+        if (HasColumns(node) && node->dtype() != Scalar::kBool && CanMove(node))
+          shared_.push_back(node);
+      } else if (IsLanewise(node->op())) {
         for (const UOp* source : node->sources()) stack.push_back(source);
       }
     }

@@ -16,7 +16,8 @@ namespace svod {
 //   for i { for j { sum over k of a[i, k] * panel[k, j] } }
 // A panel is a LOCAL that holds what an operand is at each counter of the loops inside i that it
 // depends on: dimensions of the loops j but the innermost `num_columns`, then of the sums'
-// counters, then of those `num_columns`. It is filled in the innermost loop around i that the
+// counters, then of those `num_columns`. A whole sum that is the same in every iteration gets a
+// panel as well. A panel is filled in the innermost loop around i that the
 // operand depends on, by loops whose axes are the next free ones in the order of the dimensions. No
 // value changes. Errors: InvalidArgument, saying why, when there is no such loop, nothing is
 // shared, or panels would take more than kMaxPanelBytes. Source: packing in GotoBLAS (Goto and van

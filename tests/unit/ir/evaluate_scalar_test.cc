@@ -328,6 +328,34 @@ TEST(EvaluateScalarTest, MulAccIsFused) {
   EXPECT_EQ(Float(Op::kMulAcc, Scalar::kF32, {1 + 0x1p-12, 1 + 0x1p-12, -(1 + 0x1p-11)}), 0x1p-24);
 }
 
+TEST(EvaluateScalarTest, DotOfBytesTakesUnsignedAndSigned) {
+  auto dot = [](uint64_t x, uint64_t y, uint64_t z) {
+    return EvaluateScalar(Op::kDotU8I8, Scalar::kI32, Scalar::kI32, {x, y, z});
+  };
+  EXPECT_EQ(dot(0x04030201, 0x01010101, 100), 110u);
+  EXPECT_EQ(dot(0x000000ff, 0x000000ff, 0), uint64_t{0xffffffff - 254});  // 255 * -1
+  EXPECT_EQ(dot(0xffffffff, 0x7f7f7f7f, 0), 4u * 255 * 127);              // beyond 16 bits
+  EXPECT_EQ(dot(0x00000001, 0x00000001, 0xffffffff), 0u);                 // wraps
+}
+
+TEST(EvaluateScalarTest, DotOfHalvesRoundsTwiceAndKeepsNoSubnormals) {
+  auto dot = [](float x0, float x1, float y0, float y1, float z) {
+    auto halves = [](float low, float high) {
+      return DoubleToBits(Scalar::kBF16, low) | DoubleToBits(Scalar::kBF16, high) << 16;
+    };
+    return BitsToDouble(Scalar::kF32, EvaluateScalar(Op::kDotBF16, Scalar::kF32, Scalar::kF32,
+                                                     {halves(x0, x1), halves(y0, y1),
+                                                      DoubleToBits(Scalar::kF32, z)}));
+  };
+  EXPECT_EQ(dot(2, 3, 5, 7, 1), 32);
+  // The high halves first: 2^24 + 1 rounds to 2^24, from which the low ones take it.
+  EXPECT_EQ(dot(-0x1p12f, 1, 0x1p12f, 1, 0x1p24f), 0);
+  EXPECT_EQ(dot(1, -0x1p12f, 1, 0x1p12f, 0x1p24f), 1);
+  EXPECT_EQ(dot(0x1p-130f, 0, 0x1p100f, 0, 1), 1);  // a subnormal operand
+  EXPECT_EQ(dot(0x1p-70f, 0, 0x1p-60f, 0, 0), 0);   // a subnormal sum
+  EXPECT_EQ(dot(0, 0, 0, 0, 0x1p-127f), 0);         // a subnormal accumulator
+}
+
 TEST(EvaluateScalarTest, NegAndAbsMoveBitsOnly) {
   EXPECT_EQ(EvaluateScalar(Op::kNeg, Scalar::kF32, Scalar::kF32, {0x7fc01234}), 0xffc01234u);
   EXPECT_EQ(EvaluateScalar(Op::kAbs, Scalar::kF16, Scalar::kF16, {0xfe01}), 0x7e01u);

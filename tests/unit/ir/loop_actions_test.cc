@@ -23,7 +23,7 @@ using Kind = LoopAction::Kind;
 TEST(LoopAction, TextComesBack) {
   for (const char* text :
        {"upcast(0, 16)", "unroll(3, 5)", "group(12, 64)", "split(1, 48)", "swap(0)", "merge(4)",
-        "pack(2, 1)", "stream(1)", "exchange(4, 1)", "expand(2)"}) {
+        "pack(2, 1)", "stream(1)", "exchange(4, 1)", "expand(2)", "dot(2)"}) {
     auto action = ParseLoopAction(text);
     ASSERT_TRUE(action.ok()) << action.status();
     EXPECT_EQ(ToString(*action), text);

@@ -177,6 +177,16 @@ const Refused kRefused[] = {
     {"void",
      [](RawGraph& g, absl::Status* s) { return Try(g, s, Op::kParam, {}, {}, ParamArgument{}); },
      "param: dtype, got void"},
+    {"packed bytes",
+     [](RawGraph& g, absl::Status* s) {
+       return Try(g, s, Op::kDotU8I8, {}, {g.Int(1), g.Int(1), g.Int(1)});
+     },
+     "dot_u8i8: operand dtypes, got index and index and index, expected i32 twice and i32"},
+    {"packed halves",
+     [](RawGraph& g, absl::Status* s) {
+       return Try(g, s, Op::kDotBF16, {}, {g.Int(1), g.Int(1), g.Float(1)});
+     },
+     "dot_bf16: operand dtypes, got index and index and f32, expected i32 twice and f32"},
     {"condition",
      [](RawGraph& g, absl::Status* s) {
        return Try(g, s, Op::kWhere, {}, {g.Int(1), g.Int(1), g.Int(1)});

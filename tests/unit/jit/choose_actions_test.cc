@@ -230,6 +230,45 @@ kernel @attend(%y: out f32[24, 16], %q: f32[24, 8], %k: f32[40, 8], %v: f32[40, 
       << chosen.text;
 }
 
+// Bytes are multiplied four at a time; what their signs ask for is put right once, not a tile.
+TEST(ChooseActions, ProductsOfBytesAreDotProducts) {
+  for (const char* cpu : {"haswell", "znver4"}) {
+    Chosen chosen = Choose(R"(
+kernel @mm(%y: out i32[70, 96], %a: i8[70, 300], %b: i8[300, 96]) opts=[auto] {
+  %i = range 70 loop
+    %j = range 96 loop
+      %k = range 300 reduce
+      %v = load %a[%i, %k]
+      %w = load %b[%k, %j]
+      %x = cast %v : i32
+      %z = cast %w : i32
+      %p = mul %x, %z
+      %s = reduce_add %p, %k
+      store %y[%i, %j], %s
+    end %j
+  end %i
+})",
+                           cpu);
+    EXPECT_THAT(chosen.text, AllOf(HasSubstr("opts=[dot(2), "), HasSubstr("pack(0, "),
+                                   HasSubstr("unroll(0, "), HasSubstr("dot_u8i8")));
+    std::vector<size_t> sizes = {4 * 70 * 96, 70 * 300, 300 * 96};
+    std::vector<std::vector<std::byte>> results;
+    for (const UOp* sink : {chosen.before, chosen.after}) {
+      std::vector<std::vector<std::byte>> buffers;
+      std::vector<absl::Span<std::byte>> spans;
+      for (size_t size : sizes) {
+        buffers.emplace_back(size);
+        for (size_t i = 0; i < size; ++i) buffers.back()[i] = static_cast<std::byte>(i * 7 + i / 9);
+      }
+      for (auto& buffer : buffers) spans.push_back(absl::MakeSpan(buffer));
+      absl::Status status = Evaluate(sink, spans);
+      EXPECT_TRUE(status.ok()) << status;
+      results.push_back(buffers[0]);
+    }
+    EXPECT_EQ(results[0], results[1]) << chosen.text;
+  }
+}
+
 TEST(ChooseActions, KernelsThatDoNotAskStayAsTheyAre) {
   std::string text = Relu(64);
   text.replace(text.find("auto"), 4, "mine");

@@ -293,6 +293,81 @@ TEST_P(SemanticsTest, EveryOpEqualsTheInterpreter) {
   }
 }
 
+// PARAMs 0 and 1 are packed, 2 and 3 the accumulators, 4 and 5 the results of the two ops.
+constexpr Op kDots[] = {Op::kDotU8I8, Op::kDotBF16};
+constexpr Scalar kDotSums[] = {Scalar::kI32, Scalar::kF32};
+
+const UOp* AllDots(RawGraph& g, int lanes, int count) {
+  const UOp* i = g.Range(0, count / lanes);
+  const UOp* position = g.Mul(i, g.Int(lanes));
+  auto load = [&](int slot, Scalar scalar) {
+    return g.Load(g.Param(slot, count, Access::kIn, scalar), position, lanes);
+  };
+  const UOp *x = load(0, Scalar::kI32), *y = load(1, Scalar::kI32);
+  std::vector<const UOp*> stores;
+  for (int k = 0; k < 2; ++k) {
+    const UOp* dot = g.Make(kDots[k], DType(), {x, y, load(2 + k, kDotSums[k])});
+    stores.push_back(g.Store(g.Param(4 + k, count, Access::kOut, kDotSums[k]), position, dot));
+  }
+  return g.Kernel({g.End(i, stores)}, "all_dots");
+}
+
+// Words of bytes at their limits and of halves of every sort: random ones, near one another, and
+// those whose products and sums are hardly normal or not at all.
+std::vector<std::vector<uint64_t>> DotOperands(int count) {
+  std::mt19937_64 random(7);
+  auto half = [&](uint64_t sort, uint64_t exponent) -> uint64_t {
+    uint64_t bits = random() & 0xffff;
+    return sort < 2 ? bits : (bits & 0x807f) | (exponent + random() % 16) << 7;
+  };
+  std::vector<std::vector<uint64_t>> operands(4);
+  for (int i = 0; i < count; ++i) {
+    uint64_t sort = random() % 5;
+    uint64_t ends = sort == 1 ? 0x80ff7f0080ff7f00 >> 8 * (random() % 5) : 0;
+    uint64_t low = sort == 3 ? 56 : 120;
+    for (int k = 0; k < 2; ++k) {
+      uint64_t word = half(sort, low) | half(sort, low) << 16;
+      operands[static_cast<size_t>(k)].push_back(ends != 0 && k == 0 ? ends & 0xffffffff : word);
+    }
+    operands[2].push_back(random() & 0xffffffff);
+    uint64_t bits = random() & 0x807fffff;
+    operands[3].push_back(sort == 0 ? DoubleToBits(Scalar::kF32, 1e-39)
+                          : sort == 1
+                              ? random() & 0xffffffff
+                              : bits | (sort == 3 ? random() % 30 : 120 + random() % 16) << 23);
+  }
+  return operands;
+}
+
+TEST_P(SemanticsTest, DotProductsEqualTheInterpreter) {
+  const auto& [which, lanes] = GetParam();
+  if (which >= RunnableTargets().size()) GTEST_SKIP() << "this machine cannot run the code";
+  const int count = 48 * 128;
+  RawGraph g;
+  auto kernel = Load(AllDots(g, lanes, count), RunnableTargets()[which].second);
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  std::vector<std::vector<uint64_t>> operands = DotOperands(count);
+  std::vector<std::vector<std::byte>> memory;
+  for (int slot = 0; slot < 4; ++slot) {
+    memory.push_back(
+        Pack(slot == 3 ? Scalar::kF32 : Scalar::kI32, operands[static_cast<size_t>(slot)]));
+  }
+  memory.resize(6, std::vector<std::byte>(4 * count));
+  std::vector<void*> pointers;
+  for (auto& bytes : memory) pointers.push_back(bytes.data());
+  kernel->Run(pointers);
+  for (size_t k = 0; k < 2; ++k) {
+    for (size_t i = 0; i < count; ++i) {
+      const uint64_t v[] = {operands[0][i], operands[1][i], operands[2 + k][i]};
+      uint64_t expected = EvaluateScalar(kDots[k], kDotSums[k], kDotSums[k], v);
+      uint64_t got = Unpack(kDotSums[k], memory[4 + k], i);
+      if (k == 1 && IsNan(Scalar::kF32, got) && IsNan(Scalar::kF32, expected)) continue;
+      ASSERT_EQ(got, expected) << InfoOf(kDots[k]).text << std::hex << " of " << v[0] << " " << v[1]
+                               << " " << v[2];
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Targets, SemanticsTest,
                          testing::Combine(testing::Range<size_t>(0, 6),
                                           testing::Values(1, 3, 4, 8, 16)),
@@ -343,6 +418,12 @@ TEST(SemanticsTest, ObjectsReferToNothing) {
         EXPECT_THAT(UndefinedSymbols(*object), testing::IsEmpty())
             << cpu << " " << ToString(dtype) << " x" << lanes;
       }
+    }
+    for (int lanes : {1, 16}) {
+      RawGraph g;
+      auto object = CompileForTest(AllDots(g, lanes, 48), *target);
+      ASSERT_TRUE(object.ok()) << object.status();
+      EXPECT_THAT(UndefinedSymbols(*object), testing::IsEmpty()) << cpu << " dots x" << lanes;
     }
   }
 }
