@@ -10,9 +10,9 @@
 namespace svod {
 namespace {
 
-// Rows side by side: partial sums are then loaded and stored for every eighth row only, and no more
+// Rows side by side: partial sums are then loaded and stored for every fourth row only, and no more
 // streams run than hardware prefetchers follow.
-constexpr int64_t kRowsAtOnce = 8;
+constexpr int64_t kRowsAtOnce = 4;
 
 class ExchangeChoice {
  public:

@@ -55,13 +55,13 @@ class Tiler {
       // Nothing is shared between rows: more columns side by side hide the latency of folding.
       int64_t blocks = std::min<int64_t>(kMinSums / registers,
                                          MinExtent(columns->range) / std::max<int64_t>(lanes, 1));
-      if (blocks >= 2) unrolls->push_back({Kind::kUnroll, axis, PowerOfTwoAtMost(blocks)});
+      if (blocks >= 2) AddUnroll(axis, PowerOfTwoAtMost(blocks), unrolls);
       return;
     }
     int64_t rows_axis = AxisOf(*rows);
     int64_t bytes = PanelBytes(analysis, *columns, *rows, sums);
     if (TakeWholeRows(analysis, *columns, *rows, sums, tile, bytes)) return;
-    unrolls->push_back({Kind::kUnroll, rows_axis, tile});
+    AddUnroll(rows_axis, tile, unrolls);
     if (bytes == 0 || !NeedsPanel(analysis, *columns, *rows, sums, tile)) {
       UseTwice(rows_axis, axis, registers, tile * static_cast<int64_t>(sums.size()), unrolls);
       return;
@@ -99,6 +99,14 @@ class Tiler {
     int64_t next = 0;
     for (const LoopUse& loop : analysis.loops()) next = std::max(next, AxisOf(loop) + 1);
     return next;
+  }
+
+  // Several sums in one loop ask for the same tile.
+  static void AddUnroll(int64_t axis, int64_t amount, std::vector<LoopAction>* unrolls) {
+    for (const LoopAction& action : *unrolls) {
+      if (action.axis == axis) return;
+    }
+    unrolls->push_back({Kind::kUnroll, axis, amount});
   }
 
   bool Apply(std::initializer_list<LoopAction> actions) { return kernel_.Apply(actions, pass_); }
@@ -150,7 +158,7 @@ class Tiler {
           std::min(target_.vector_registers / 2 / registers, kMostOps / (terms * registers));
       const int64_t together = std::min({kMostRows, fit, MinExtent(rows->range)});
       if (together >= 2) {
-        unrolls->push_back({Kind::kUnroll, AxisOf(*rows), together});
+        AddUnroll(AxisOf(*rows), together, unrolls);
       }
     }
     return true;
@@ -255,7 +263,7 @@ class Tiler {
                 std::vector<LoopAction>* unrolls) {
     int64_t around = registers == 1 ? OuterColumns(rows, columns) : -1;
     if (around < 0 || 2 * accumulators + 4 > target_.vector_registers) return;
-    unrolls->push_back({Kind::kUnroll, around, 2});
+    AddUnroll(around, 2, unrolls);
   }
 
   // What the shared operands would take in scratch memory; 0 if that is not known.

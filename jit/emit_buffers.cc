@@ -19,6 +19,9 @@ constexpr int64_t kMaxPromotedSlots = 1024;
 constexpr int64_t kMaxAllocaBytes = 16 << 10;
 constexpr int64_t kMaxScratchBytes = int64_t{1} << 31;
 constexpr int64_t kScratchAlignment = 64;
+// Loops go through several arrays at a time. Those that begin a multiple of 4 KiB apart would meet
+// in the same sets of the first cache, and there are more of them than a set has ways.
+constexpr int64_t kStaggeredBytes = 1024, kStagger = 3 * kScratchAlignment;
 
 int64_t RoundUp(int64_t value, int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
@@ -102,7 +105,7 @@ absl::Status KernelLowering::PlaceScratch() {
       buffer.base = scratch_bytes_ == 0
                         ? scratch
                         : b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), scratch, scratch_bytes_);
-      scratch_bytes_ += size;
+      scratch_bytes_ += size + (size >= kStaggeredBytes ? kStagger : 0);
     }
     placed.push_back({node, size});
   }

@@ -194,6 +194,64 @@ kernel @conv(%y: out f32[12, 6, 20], %x: f32[2, 6, 20], %w: f32[12, 2, 3, 3]) op
       << chosen.text;
 }
 
+// Depthwise 3 x 3 windows: terms are written out, and rows share what their windows overlap in.
+TEST(ChooseActions, ShortWindowsAreWrittenOut) {
+  Chosen chosen = Choose(R"(
+kernel @depthwise(%y: out f32[5, 12, 40], %x: f32[5, 14, 42], %w: f32[5, 3, 3]) opts=[auto, mulacc] {
+  %c = range 5 loop
+    %i = range 12 loop
+      %j = range 40 loop
+        %k = range 3 reduce
+          %l = range 3 reduce
+          %r = add %i, %k
+          %q = add %j, %l
+          %v = load %x[%c, %r, %q]
+          %f = load %w[%c, %k, %l]
+          %p = mul %v, %f
+          %s = reduce_add %p, %k, %l
+        store %y[%c, %i, %j], %s
+      end %j
+    end %i
+  end %c
+}
+)",
+                         "znver4");
+  EXPECT_THAT(chosen.text, AllOf(HasSubstr("expand(3), upcast(2, 16), unroll(1, 4)"),
+                                 Not(HasSubstr(" reduce"))));
+  EXPECT_EQ(Results(chosen.after, {5 * 12 * 40, 5 * 14 * 42, 45}),
+            Results(chosen.before, {5 * 12 * 40, 5 * 14 * 42, 45}))
+      << chosen.text;
+}
+
+// Eight columns are one vector: two rows of them use a weight twice.
+TEST(ChooseActions, ShortColumnsAreTiledOverTwoLoops) {
+  Chosen chosen = Choose(R"(
+kernel @conv(%y: out f32[8, 10, 10], %x: f32[6, 14, 14], %w: f32[8, 6, 5, 5]) opts=[auto, mulacc] {
+  %o = range 8 loop
+    %i = range 10 loop
+      %j = range 10 loop
+        %c = range 6 reduce
+          %k = range 5 reduce
+            %l = range 5 reduce
+            %r = add %i, %k
+            %q = add %j, %l
+            %v = load %x[%c, %r, %q]
+            %f = load %w[%o, %c, %k, %l]
+            %p = mul %v, %f
+            %s = reduce_add %p, %c, %k, %l
+        store %y[%o, %i, %j], %s
+      end %j
+    end %i
+  end %o
+}
+)",
+                         "znver4");
+  EXPECT_THAT(chosen.text, HasSubstr("upcast(2, 8), unroll(0, 8), unroll(1, 2)"));
+  EXPECT_EQ(Results(chosen.after, {8 * 100, 6 * 14 * 14, 8 * 6 * 25}),
+            Results(chosen.before, {8 * 100, 6 * 14 * 14, 8 * 6 * 25}))
+      << chosen.text;
+}
+
 // Rows of scores are kept, exponentiated and used: several at a time, on transposed keys.
 TEST(ChooseActions, AttentionTakesSeveralRowsAtATime) {
   Chosen chosen = Choose(R"(
@@ -225,6 +283,8 @@ kernel @attend(%y: out f32[24, 16], %q: f32[24, 8], %k: f32[40, 8], %v: f32[40, 
 )",
                          "znver4");
   EXPECT_THAT(chosen.text, AllOf(HasSubstr("pack(0, 1)"), HasSubstr("unroll(0, ")));
+  // Both products ask for a tile of rows; the loop over rows is cut once.
+  EXPECT_EQ(chosen.text.find("unroll(0, "), chosen.text.rfind("unroll(0, ")) << chosen.text;
   EXPECT_EQ(Results(chosen.after, {24 * 16, 24 * 8, 40 * 8, 40 * 16}),
             Results(chosen.before, {24 * 16, 24 * 8, 40 * 8, 40 * 16}))
       << chosen.text;
