@@ -448,6 +448,32 @@ TEST(Prepare, CostFollowsTripCounts) {
   EXPECT_NEAR(cost(1 << 21) / cost(1 << 20), 2, 0.1);
 }
 
+TEST(Prepare, ProductsThatBecomeTilesCostLess) {
+  auto cost = [](absl::string_view shape, absl::string_view b) {
+    Module module = Parse(absl::StrCat(
+        R"(
+kernel @k(%y: out f32[64, 64], %a: f32[64, 64], %b: f32)",
+        shape, R"() opts=[auto] {
+  %i = range 64 loop
+    %j = range 64 loop
+      %k = range 64 reduce
+        %v = load %a[%i, %k]
+        %w = load %b)",
+        b, R"(
+        %p = mul %v, %w
+        %s = reduce_add %p, %k
+      store %y[%i, %j], %s
+    end %j
+  end %i
+})"));
+    return EstimateCostNs(module.functions[0].root);
+  };
+  const double matmul = cost("[64, 64]", "[%k, %j]");
+  // One factor is read once: that is for memory to bear.
+  EXPECT_GT(cost("[64, 64, 64]", "[%i, %j, %k]"), 3 * matmul);
+  EXPECT_LT(matmul, 30000);
+}
+
 TEST(Prepare, ReplicasRunTheSameOpsOnTheirOwnIntermediates) {
   ExecutionPlan plan = Must(PrepareText(absl::StrCat(kDouble, R"(
 graph @main(%x: f32[16]) {
