@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -126,12 +127,51 @@ const UOp* Dims::Build(const Affine& affine) {
   return affine.constant == 0 ? sum : make(Op::kAdd, sum, Const(affine.constant));
 }
 
+// Splits sum = by * quotient + rest for a divisor of several terms, such as a padded width w + 2:
+// division of polynomials by the divisor's longest product.
+static bool SplitBySum(const Affine& sum, const Affine& by, Affine* quotient, Affine* rest) {
+  constexpr int kMaxSteps = 16;
+  const Term* lead = &by.terms[0];
+  for (const Term& term : by.terms) {
+    if (term.atoms.size() > lead->atoms.size()) lead = &term;
+  }
+  // The product that is left of `term` by the leading one; nullopt if it does not divide it.
+  auto divide = [&](Term term) -> std::optional<Affine> {
+    if (term.coefficient % lead->coefficient != 0) return std::nullopt;
+    for (const Atom& atom : lead->atoms) {
+      auto at = std::find(term.atoms.begin(), term.atoms.end(), atom);
+      if (at == term.atoms.end()) return std::nullopt;
+      term.atoms.erase(at);
+    }
+    term.coefficient /= lead->coefficient;
+    if (term.atoms.empty()) return Affine::Constant(term.coefficient);
+    Affine part;
+    part.terms.push_back(std::move(term));
+    return part;
+  };
+  *quotient = Affine();
+  *rest = sum;
+  for (int step = 0; step < kMaxSteps; ++step) {
+    std::optional<Affine> part;
+    for (const Term& term : rest->terms) {
+      if ((part = divide(term)).has_value()) break;
+    }
+    if (!part.has_value())
+      return quotient->exact && rest->exact && IsSmall(*quotient) && IsSmall(*rest);
+    *quotient = *quotient + *part;
+    *rest = *rest - *part * by;
+    if (!rest->exact) return false;
+  }
+  return false;
+}
+
 // Splits sum = divisor * quotient + rest, term by term. False when it is not worth taking apart:
-// the divisor is not positive or no single product, or something may wrap.
+// the divisor is not positive, or something may wrap.
 bool Dims::Split(const Affine& sum, const UOp* divisor, Affine* quotient, Affine* rest) {
   Affine by = ranges_.AffineOf(divisor);
   bool is_product = by.is_constant() || (by.terms.size() == 1 && by.constant == 0);
-  if (!sum.exact || !by.exact || !is_product || ranges_.Of(divisor).min <= 0) return false;
+  if (!sum.exact || !by.exact || ranges_.Of(divisor).min <= 0) return false;
+  if (!is_product) return SplitBySum(sum, by, quotient, rest);
   int64_t factor = by.is_constant() ? by.constant : by.terms[0].coefficient;
   absl::Span<const Atom> atoms;
   if (!by.is_constant()) atoms = by.terms[0].atoms;
