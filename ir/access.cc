@@ -53,6 +53,7 @@ class UpperBound {
   explicit UpperBound(RangeAnalysis& ranges) : ranges_(ranges) {}
 
   std::optional<Int128> Of(Affine affine) {
+    affine = WithoutMinima(affine);
     for (int i = 0; i < kMaxSubstitutions && affine.exact && IsSmall(affine); ++i) {
       std::optional<Atom> counter = NextCounter(affine, ranges_);
       if (!counter.has_value()) break;
@@ -83,6 +84,33 @@ class UpperBound {
       high = *std::max_element(corners, corners + 4);
     }
     return !__builtin_add_overflow(bound, high, &bound);
+  }
+
+  // min(a, b), of which a loop's last piece is made, is b at most where its cofactor is not
+  // negative.
+  Affine WithoutMinima(const Affine& affine) {
+    Affine result = Affine::Constant(affine.constant);
+    result.exact = affine.exact;
+    for (const Term& term : affine.terms) {
+      Affine part;
+      part.terms.push_back(term);
+      auto at = std::find_if(term.atoms.begin(), term.atoms.end(), [](const Atom& atom) {
+        return atom.node->op() == Op::kMin && !atom.node->dtype().is_vector();
+      });
+      if (at != term.atoms.end() && term.coefficient > 0 &&
+          std::all_of(term.atoms.begin(), term.atoms.end(), [&](const Atom& atom) {
+            return atom == *at || ranges_.Of(atom.node).min >= 0;
+          })) {
+        Affine last = ranges_.AffineOf(at->node->source(1));
+        Affine cofactor;
+        cofactor.terms.push_back(term);
+        cofactor.terms[0].atoms.erase(cofactor.terms[0].atoms.begin() + (at - term.atoms.begin()));
+        if (cofactor.terms[0].atoms.empty()) cofactor = Affine::Constant(term.coefficient);
+        if (last.exact) part = cofactor * last;
+      }
+      result = result + part;
+    }
+    return result;
   }
 
   // Each term with the counter gets its largest value for it: end - 1 where the cofactor is not

@@ -8,6 +8,9 @@
 namespace svod {
 namespace {
 
+// Positions below this can be added to without care.
+constexpr int64_t kMaxSpan = int64_t{1} << 60;
+
 // One part of a position: it moves in steps of `stride`, by `span` at most.
 struct Move {
   __int128 stride, span;
@@ -30,6 +33,63 @@ bool IsLastPieceEarlier(const UOp* node, RangeAnalysis& ranges, const UOp** coun
   *step = first.terms[0].coefficient;
   *last = ConstInt(node->source(1));
   return (*counter)->op() == Op::kRange && *step > 0 && *last >= 0;
+}
+
+// A gate of lanes that stop at a loop's end, splat(base) + (0, 1, ...) < splat(end), maybe among
+// others that must hold.
+bool StopsAtEnd(const UOp* gate, const UOp** base, const UOp** end) {
+  if (gate->op() == Op::kAnd) {
+    return StopsAtEnd(gate->source(0), base, end) || StopsAtEnd(gate->source(1), base, end);
+  }
+  if (gate->op() != Op::kCmpLt || gate->source(0)->op() != Op::kAdd) return false;
+  const UOp *first = gate->source(0)->source(0), *lanes = gate->source(0)->source(1);
+  if (first->op() != Op::kSplat || lanes->op() != Op::kStack) return false;
+  if (gate->source(1)->op() != Op::kSplat) return false;
+  for (int lane = 0; lane < lanes->num_sources(); ++lane) {
+    if (!IsConstInt(lanes->source(lane), lane)) return false;
+  }
+  *base = first->source(0);
+  *end = gate->source(1)->source(0);
+  return true;
+}
+
+// The same for strides that are no constants, as of rows of symbolic widths: whether what moves in
+// one iteration stays below the loop's stride.
+bool StaysWithinStride(const UOp* store, const Affine& position, const UOp* loop,
+                       const absl::flat_hash_set<const UOp*>& inside, RangeAnalysis& ranges) {
+  Affine stride, moved;
+  for (const Term& term : position.terms) {
+    bool varies = false;
+    int with_loop = 0, names_loop = 0;
+    for (const Atom& atom : term.atoms) {
+      with_loop += atom.node == loop;
+      for (const UOp* part : Toposort(atom.node)) {
+        names_loop += part == loop;
+        varies = varies || inside.contains(part);
+      }
+    }
+    Affine part;
+    part.terms.push_back(term);
+    if (names_loop == 0) {
+      if (varies) moved = moved + part;
+      continue;
+    }
+    if (with_loop != 1 || names_loop != 1 || varies) return false;
+    auto& atoms = part.terms[0].atoms;
+    atoms.erase(std::find_if(atoms.begin(), atoms.end(),
+                             [&](const Atom& atom) { return atom.node == loop; }));
+    stride = stride + (atoms.empty() ? Affine::Constant(term.coefficient) : part);
+  }
+  const int64_t least = BoundsOf(moved, ranges).min;
+  if (!stride.exact || !moved.exact || least < -kMaxSpan || least > kMaxSpan) return false;
+  // The last element, where lanes do not reach it, is that of the loop's end.
+  Affine last = moved + Affine::Constant(ConsecutiveElements(store) - 1);
+  const UOp *base = nullptr, *end = nullptr;
+  const UOp* index = store->source(0);
+  if (index->num_sources() == 3 && StopsAtEnd(index->source(2), &base, &end)) {
+    last = moved - ranges.AffineOf(base) + ranges.AffineOf(end) - Affine::Constant(1);
+  }
+  return last.exact && BoundsOf(last - Affine::Constant(least) - stride, ranges).max < 0;
 }
 
 // Whether two positions differ by the same amount wherever their counters stand.
@@ -73,7 +133,10 @@ bool StoresApart(const UOp* store, const UOp* loop, const absl::flat_hash_set<co
     if (!varies) continue;
     // One counter, or an expression of counters of which only the bounds are known.
     const UOp* counter = term.atoms[0].node;
-    if (term.atoms.size() > 1 || (names_loop && counter != loop)) return false;
+    if (term.atoms.size() > 1) {
+      return other == nullptr && StaysWithinStride(store, affine, loop, inside, ranges);
+    }
+    if (names_loop && counter != loop) return false;
     IntRange range = ranges.Of(counter);
     __int128 stride = term.coefficient;
     if (stride < 0) stride = -stride;

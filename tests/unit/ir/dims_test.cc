@@ -53,6 +53,21 @@ TEST_F(DimsTest, DivisionByAProductOfPaddedSizes) {
   EXPECT_EQ(dims_.Floordiv(position, padded), c);
 }
 
+// The last piece of a loop begins earlier: min(32 i, w - 32) + 31 stays below w.
+TEST_F(DimsTest, LastPiecesStayWithinSymbolicSizes) {
+  const UOp* w = Variable("w", 32, 640);
+  const UOp* i = Counter(dims_.Floordiv(Plus(w, 31), dims_.Const(32)));
+  const UOp* first = Make(Op::kMin, Times(i, 32), Plus(w, -32));
+  RangeAnalysis ranges;
+  auto above = [&](int64_t lane) {
+    return BoundsOf(ranges.AffineOf(first) + Affine::Constant(lane) - ranges.AffineOf(w), ranges);
+  };
+  EXPECT_EQ(above(31).max, -1);
+  EXPECT_EQ(above(32).max, 0);
+  // With a sign the other way round nothing is known of the smaller of the two.
+  EXPECT_GE(BoundsOf(ranges.AffineOf(w) - ranges.AffineOf(first), ranges).max, 640);
+}
+
 // Whatever becomes of a division of sums by sums, its value stays.
 TEST_F(DimsTest, DivisionsBySumsKeepTheirValue) {
   std::mt19937_64 random(7);

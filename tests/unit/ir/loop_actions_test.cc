@@ -178,6 +178,55 @@ kernel @k(%y: out f32[2, 12, STRIDE], %x: f32[12, 8]) {
   EXPECT_THAT(apply("12", "6").status().message(), HasSubstr("the same place"));
 }
 
+// Rows of a symbolic width, in vectors that overlap or stop at its end.
+TEST(LoopAction, UnrollOfRowsOfSymbolicWidth) {
+  constexpr const char* kText = R"(
+kernel @k(%h = define_var "h", min=3, max=50; %w = define_var "w", min=LEAST, max=640; %y: out f32[8, %h, %w], %x: f32[%h, %w]) {
+  %c = range 8 loop
+    %i = range %h loop
+      %j = range %w loop
+        %v = load %x[%i, %j]
+        %f = cast %c : f32
+        %p = mul %v, %f
+        store %y[%c, %i, %j], %p
+      end %j
+    end %i
+  end %c
+})";
+  auto apply = [&](absl::string_view least) -> absl::Status {
+    auto module = Parse(absl::StrReplaceAll(kText, {{"LEAST", least}}));
+    if (!module.ok()) return module.status();
+    PassContext pass(*module->context);
+    absl::StatusOr<const UOp*> result = module->functions[0].root;
+    for (const char* action : {"upcast(2, 16)", "unroll(0, 4)"}) {
+      result = ApplyLoopAction(*result, *ParseLoopAction(action), pass);
+      if (!result.ok()) return result.status();
+    }
+    return absl::OkStatus();
+  };
+  EXPECT_TRUE(apply("16").ok()) << apply("16");
+  EXPECT_TRUE(apply("8").ok()) << apply("8");
+}
+
+// What is stored below a symbolic row's end may be the next one's.
+TEST(LoopAction, UnrollOfRowsThatOverlapIsIllegal) {
+  EXPECT_THAT(Apply(R"(
+kernel @k(%w = define_var "w", min=16, max=640; %m = mul %w, 2; %y: out f32[8, %w], %x: f32[%m]) {
+  %c = range 6 loop
+    %j = range %m loop
+      %v = load %x[%j]
+      %r = mul %c, %w
+      %q = add %r, %j
+      store %y[%q], %v
+    end %j
+  end %c
+})",
+                    "unroll(0, 3)")
+                  .status()
+                  .message(),
+              HasSubstr("the same place"));
+}
+
 TEST(LoopAction, IllegalActionsSayWhy) {
   EXPECT_THAT(Apply(kRelu, "upcast(7, 16)").status().message(),
               HasSubstr("none of the kernel's loops"));
