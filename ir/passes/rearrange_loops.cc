@@ -57,10 +57,10 @@ class Rearranger {
         return Make(Op::kEnd, {outer, Make(Op::kEnd, sources)});
       }
       // Memory that is new in each iteration is new in each of both loops'.
-      for (size_t i = 1; node->op() == Op::kAfter && i < sources.size(); ++i) {
-        if (node->source(static_cast<int>(i)) != loop) continue;
-        sources[i] = outer;
-        sources.insert(sources.begin() + static_cast<ptrdiff_t>(i) + 1, inner);
+      for (int i = node->num_sources() - 1; node->op() == Op::kAfter && i >= 1; --i) {
+        if (node->source(i) != loop) continue;
+        sources[static_cast<size_t>(i)] = outer;
+        sources.insert(sources.begin() + i + 1, inner);
       }
       return nullptr;
     });

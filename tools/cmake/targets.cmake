@@ -88,7 +88,6 @@ function(svod_unit_test folder)
   add_executable(${target} ${arg_SOURCES})
   target_link_libraries(${target} PRIVATE svod_flags ${arg_LIBRARIES} GTest::gmock_main)
   target_compile_definitions(${target} PRIVATE SVOD_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data")
-  target_compile_options(${target} PRIVATE ${SVOD_TEST_FLAGS})
   svod_precompile(${target} <gmock/gmock.h> <gtest/gtest.h>)
   add_dependencies(svod_unit_tests ${target})
 
