@@ -127,14 +127,15 @@ const UOp* Dims::Build(const Affine& affine) {
   return affine.constant == 0 ? sum : make(Op::kAdd, sum, Const(affine.constant));
 }
 
-// Splits sum = by * quotient + rest for a divisor of several terms, such as a padded width w + 2:
+// Splits sum = by * quotient + rest for a divisor with variables, such as a padded width w + 2:
 // division of polynomials by the divisor's longest product.
 static bool SplitBySum(const Affine& sum, const Affine& by, Affine* quotient, Affine* rest) {
-  constexpr int kMaxSteps = 16;
   const Term* lead = &by.terms[0];
   for (const Term& term : by.terms) {
     if (term.atoms.size() > lead->atoms.size()) lead = &term;
   }
+  // The smallest integer has no quotient by -1.
+  if (lead->coefficient <= 0) return false;
   // The product that is left of `term` by the leading one; nullopt if it does not divide it.
   auto divide = [&](Term term) -> std::optional<Affine> {
     if (term.coefficient % lead->coefficient != 0) return std::nullopt;
@@ -151,13 +152,12 @@ static bool SplitBySum(const Affine& sum, const Affine& by, Affine* quotient, Af
   };
   *quotient = Affine();
   *rest = sum;
-  for (int step = 0; step < kMaxSteps; ++step) {
+  for (size_t step = 0; step <= kMaxAffineTerms; ++step) {
     std::optional<Affine> part;
     for (const Term& term : rest->terms) {
       if ((part = divide(term)).has_value()) break;
     }
-    if (!part.has_value())
-      return quotient->exact && rest->exact && IsSmall(*quotient) && IsSmall(*rest);
+    if (!part.has_value()) return quotient->exact && IsSmall(*quotient) && IsSmall(*rest);
     *quotient = *quotient + *part;
     *rest = *rest - *part * by;
     if (!rest->exact) return false;
@@ -169,47 +169,26 @@ static bool SplitBySum(const Affine& sum, const Affine& by, Affine* quotient, Af
 // the divisor is not positive, or something may wrap.
 bool Dims::Split(const Affine& sum, const UOp* divisor, Affine* quotient, Affine* rest) {
   Affine by = ranges_.AffineOf(divisor);
-  bool is_product = by.is_constant() || (by.terms.size() == 1 && by.constant == 0);
   if (!sum.exact || !by.exact || ranges_.Of(divisor).min <= 0) return false;
-  if (!is_product) return SplitBySum(sum, by, quotient, rest);
-  int64_t factor = by.is_constant() ? by.constant : by.terms[0].coefficient;
-  absl::Span<const Atom> atoms;
-  if (!by.is_constant()) atoms = by.terms[0].atoms;
-  *quotient = Affine();
-  *rest = Affine();
+  if (!by.is_constant()) return SplitBySum(sum, by, quotient, rest);
+  const int64_t factor = by.constant;
+  const int64_t below = ((sum.constant % factor) + factor) % factor;
+  *quotient = Affine::Constant((sum.constant - below) / factor);
+  *rest = Affine::Constant(below);
   for (Term term : sum.terms) {
-    Affine whole;
-    whole.terms.push_back(term);
-    bool divides = term.coefficient % factor == 0;
-    for (const Atom& atom : atoms) {
-      auto at = std::find(term.atoms.begin(), term.atoms.end(), atom);
-      divides = divides && at != term.atoms.end();
-      if (divides) term.atoms.erase(at);
-    }
-    if (!divides && atoms.empty() && term.coefficient > factor) {
-      // 59 x = 58 x + x: windows that slide over padded rows.
+    const int64_t left = term.coefficient % factor;
+    // 59 x = 58 x + x: windows that slide over padded rows.
+    if (left != 0) {
       Affine part;
       part.terms.push_back(term);
-      part.terms[0].coefficient = term.coefficient % factor;
+      if (term.coefficient > factor) part.terms[0].coefficient = left;
       *rest = *rest + part;
-    } else if (!divides) {
-      *rest = *rest + whole;
-      continue;
+      if (term.coefficient < factor) continue;
     }
     term.coefficient /= factor;
-    Affine part = Affine::Constant(term.coefficient);
-    if (!term.atoms.empty()) {
-      part = Affine();
-      part.terms.push_back(term);
-    }
+    Affine part;
+    part.terms.push_back(std::move(term));
     *quotient = *quotient + part;
-  }
-  if (atoms.empty()) {
-    int64_t below = ((sum.constant % factor) + factor) % factor;
-    *quotient = *quotient + Affine::Constant((sum.constant - below) / factor);
-    *rest = *rest + Affine::Constant(below);
-  } else {
-    *rest = *rest + Affine::Constant(sum.constant);
   }
   return true;
 }

@@ -1,4 +1,5 @@
 // Dims: divisions in index expressions come out, and every form has the same value.
+#include <limits>
 #include <random>
 
 #include "gmock/gmock.h"
@@ -51,6 +52,16 @@ TEST_F(DimsTest, DivisionByAProductOfPaddedSizes) {
   EXPECT_EQ(dims_.Floordiv(dims_.Floormod(position, padded), Plus(w, 2)), y);
   EXPECT_EQ(dims_.Floormod(position, Plus(w, 2)), x);
   EXPECT_EQ(dims_.Floordiv(position, padded), c);
+}
+
+// What -1 divides into an integer that does not exist stops nobody.
+TEST_F(DimsTest, DivisorsThatShrinkWithAVariable) {
+  const UOp* n = Variable("n", 0, 1);
+  const UOp* lowest = Make(Op::kMul, n, dims_.Const(std::numeric_limits<int64_t>::min()));
+  const UOp* divisor = dims_.Sub(dims_.Const(10), n);
+  for (Op op : {Op::kFloordiv, Op::kFloormod}) {
+    EXPECT_EQ(dims_.Normalize(Make(op, lowest, divisor))->op(), op);
+  }
 }
 
 // The last piece of a loop begins earlier: min(32 i, w - 32) + 31 stays below w.
