@@ -47,6 +47,16 @@ std::optional<Atom> NextCounter(const Affine& affine, RangeAnalysis& ranges) {
   return std::nullopt;
 }
 
+// A term without one of its atoms.
+Affine Cofactor(const Term& term, const Atom* atom) {
+  if (term.atoms.size() == 1) return Affine::Constant(term.coefficient);
+  Affine cofactor;
+  cofactor.terms.push_back(term);
+  auto& atoms = cofactor.terms[0].atoms;
+  atoms.erase(atoms.begin() + (atom - term.atoms.begin()));
+  return cofactor;
+}
+
 // An upper bound of a sum, 128 bits wide; nullopt if there is none that wide.
 class UpperBound {
  public:
@@ -102,11 +112,7 @@ class UpperBound {
             return atom == *at || ranges_.Of(atom.node).min >= 0;
           })) {
         Affine last = ranges_.AffineOf(at->node->source(1));
-        Affine cofactor;
-        cofactor.terms.push_back(term);
-        cofactor.terms[0].atoms.erase(cofactor.terms[0].atoms.begin() + (at - term.atoms.begin()));
-        if (cofactor.terms[0].atoms.empty()) cofactor = Affine::Constant(term.coefficient);
-        if (last.exact) part = cofactor * last;
+        if (last.exact) part = Cofactor(term, at) * last;
       }
       result = result + part;
     }
@@ -138,12 +144,7 @@ class UpperBound {
       if (sign == 0 || (sign > 0 && !last.exact)) {
         is_known_ = is_known_ && AddTo(rest_, term);
       } else if (sign > 0) {
-        Affine cofactor;
-        cofactor.terms.push_back(term);
-        auto& atoms = cofactor.terms[0].atoms;
-        atoms.erase(atoms.begin() + (at - term.atoms.begin()));
-        if (atoms.empty()) cofactor = Affine::Constant(term.coefficient);
-        result = result + cofactor * last;
+        result = result + Cofactor(term, at) * last;
       }
     }
     return result;

@@ -12,11 +12,6 @@ namespace {
 
 using Kind = LoopAction::Kind;
 
-bool HasAmount(Kind kind) {
-  return kind != Kind::kSwap && kind != Kind::kMerge && kind != Kind::kStream &&
-         kind != Kind::kExpand && kind != Kind::kDot;
-}
-
 // In which order kinds of actions are done: loops are arranged before they become vectors, and
 // vectors before there are several of them.
 int StepOf(Kind kind) {

@@ -3,17 +3,15 @@
 #include <algorithm>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "ir/linearize.h"
 #include "ir/open_loops.h"
+#include "ir/passes/copy_nodes.h"
 #include "ir/range_arithmetic.h"
 #include "ir/status_macros.h"
 
 namespace svod {
 namespace {
-
-using Nodes = absl::flat_hash_map<const UOp*, const UOp*>;
 
 constexpr int64_t kBytes = 4;
 
@@ -38,17 +36,12 @@ class Packer {
     SVOD_RETURN_IF_ERROR(FindLoop());
     SVOD_ASSIGN_OR_RETURN(linear_, Linearize(sink_));
     Cut();
-    Nodes replaced;
+    Replaced replaced;
     for (const UOp* reduce : reduces_) {
       SVOD_ASSIGN_OR_RETURN(replaced[reduce], Pack(reduce));
     }
     SVOD_RETURN_IF_ERROR(error_);
-    for (const UOp* node : order_) {
-      if (replaced.contains(node)) continue;
-      replaced[node] = WithSources(node, replaced);
-    }
-    SVOD_RETURN_IF_ERROR(error_);
-    return replaced.at(sink_);
+    return CopyNodes(sink_, replaced, context_);
   }
 
  private:
@@ -94,13 +87,6 @@ class Packer {
   }
   const UOp* I32(int64_t value) { return context_.Int(Scalar::kI32, value); }
 
-  const UOp* WithSources(const UOp* node, const Nodes& by) {
-    std::vector<const UOp*> sources;
-    for (const UOp* source : node->sources()) sources.push_back(by.at(source));
-    if (sources == node->sources()) return node;
-    return Make(node->op(), node->dtype(), sources, node->argument());
-  }
-
   // Whole fours, and what is left.
   void Cut() {
     const UOp* extent = loop_->source(0);
@@ -121,23 +107,22 @@ class Packer {
   }
 
   // `root` with other counters.
-  absl::StatusOr<const UOp*> At(const UOp* root, const Nodes& counters) {
-    Nodes copies(counters.begin(), counters.end());
+  absl::StatusOr<const UOp*> At(const UOp* root, const Replaced& counters) {
+    Replaced copies = counters;
+    SVOD_ASSIGN_OR_RETURN(const UOp* copy, CopyNodes(root, copies, context_));
     for (const UOp* node : Toposort(root)) {
-      if (copies.contains(node)) continue;
-      const UOp* copy = WithSources(node, copies);
-      bool can_copy = copy == node || IsElementwise(node->op()) || node->op() == Op::kIndex ||
+      bool can_copy = !copies.contains(node) || counters.contains(node) ||
+                      IsElementwise(node->op()) || node->op() == Op::kIndex ||
                       node->op() == Op::kLoad;
       if (!can_copy) return Illegal(absl::StrCat("a factor is made by ", InfoOf(node->op()).text));
-      copies[node] = copy;
     }
-    return copies.at(root);
+    return copy;
   }
 
   // The bytes of a factor at counters base, base + 1, ... as an i32; zero from `count` on, if that
   // is not null.
   absl::StatusOr<const UOp*> Word(const Factor& factor, const UOp* base, const UOp* count,
-                                  Nodes counters) {
+                                  Replaced counters) {
     const UOp* word = nullptr;
     for (int64_t i = 0; i < kBytes; ++i) {
       if (count != nullptr && pass_.ranges.Of(count).max <= i) break;
@@ -157,7 +142,7 @@ class Packer {
 
   // The dot product of bytes from `base` on; see Word.
   absl::StatusOr<const UOp*> Dot(const Factor& row, const Factor& column, const UOp* base,
-                                 const UOp* count, const Nodes& counters, const UOp* addend) {
+                                 const UOp* count, const Replaced& counters, const UOp* addend) {
     SVOD_ASSIGN_OR_RETURN(const UOp* x, Word(row, base, count, counters));
     SVOD_ASSIGN_OR_RETURN(const UOp* y, Word(column, base, count, counters));
     bool flips = row.is_signed() == column.is_signed();
@@ -186,7 +171,7 @@ class Packer {
     const auto& [row, column] = factors;
 
     std::vector<const UOp*> ranges, all_again, others_again;
-    Nodes again, others;  // counters of loops of their own
+    Replaced again, others;  // counters of loops of their own
     for (const UOp* range : reduce->sources().subspan(1)) {
       if (!open_.At(range->source(0)).empty() && reduce->num_sources() > 2) {
         return Illegal("loops of one sum depend on others");

@@ -30,10 +30,6 @@ constexpr const char* kNames[] = {"upcast", "unroll",   "group",  "split",  "swa
                                   "pack",   "exchange", "stream", "expand", "dot"};
 constexpr int64_t kMaxUnroll = 64, kMaxPackedColumns = 8, kMaxSplit = int64_t{1} << 20;
 
-bool HasNoAmount(Kind kind) {
-  return kind == Kind::kSwap || kind == Kind::kMerge || kind == Kind::kStream ||
-         kind == Kind::kExpand || kind == Kind::kDot;
-}
 bool IsPowerOfTwo(int64_t number) { return number > 0 && (number & (number - 1)) == 0; }
 
 // The loops of a kernel, and one action on one of them.
@@ -420,8 +416,13 @@ class Actor {
 
 }  // namespace
 
+bool HasAmount(LoopAction::Kind kind) {
+  return kind != Kind::kSwap && kind != Kind::kMerge && kind != Kind::kStream &&
+         kind != Kind::kExpand && kind != Kind::kDot;
+}
+
 std::string ToString(const LoopAction& action) {
-  if (HasNoAmount(action.kind)) {
+  if (!HasAmount(action.kind)) {
     return absl::StrCat(kNames[static_cast<int>(action.kind)], "(", action.axis, ")");
   }
   return absl::StrCat(kNames[static_cast<int>(action.kind)], "(", action.axis, ", ", action.amount,
@@ -442,7 +443,7 @@ absl::StatusOr<LoopAction> ParseLoopAction(absl::string_view text) {
     rest = text;
     if (!absl::ConsumePrefix(&rest, kNames[i])) continue;
     if (!absl::ConsumePrefix(&rest, "(") || !absl::ConsumeSuffix(&rest, ")")) return bad();
-    if (HasNoAmount(kind)) {
+    if (!HasAmount(kind)) {
       LoopAction action{kind, 0, 1};
       if (!absl::SimpleAtoi(rest, &action.axis) || action.axis < 0) return bad();
       return action;

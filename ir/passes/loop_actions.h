@@ -41,6 +41,8 @@ struct LoopAction {
   bool operator==(const LoopAction&) const = default;
 };
 
+// Whether actions of a kind have an amount other than 1, which their text names.
+bool HasAmount(LoopAction::Kind kind);
 // "upcast(0, 16)", as a kernel's opts hold it.
 std::string ToString(const LoopAction& action);
 // Errors: InvalidArgument for another form, an unknown action, or amounts out of range.

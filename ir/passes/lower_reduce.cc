@@ -6,6 +6,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "ir/evaluate.h"
 #include "ir/linearize.h"
+#include "ir/passes/apply_actions.h"
 #include "ir/status_macros.h"
 
 namespace svod {
@@ -143,10 +144,7 @@ DType FoldType(DType dtype) {
   return dtype;
 }
 
-bool FusesProducts(const UOp* sink) {
-  absl::Span<const absl::string_view> opts = sink->arg<FunctionArgument>().opts;
-  return std::find(opts.begin(), opts.end(), kMulaccOpt) != opts.end();
-}
+bool FusesProducts(const UOp* sink) { return HasOpt(sink, kMulaccOpt); }
 
 absl::StatusOr<const UOp*> FoldOnce(Context& context, ReduceKind kind, const UOp* old,
                                     const UOp* value, bool fuses_products) {

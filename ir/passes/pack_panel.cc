@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "ir/linearize.h"
 #include "ir/open_loops.h"
+#include "ir/passes/copy_nodes.h"
 #include "ir/status_macros.h"
 
 namespace svod {
@@ -29,7 +29,7 @@ class Packer {
     FindShared();
     for (const UOp* operand : shared_) SVOD_RETURN_IF_ERROR(Pack(operand));
     if (packed_.empty()) return Illegal("nothing that its sums read is shared and out of order");
-    return Substitute(sink_, packed_);
+    return CopyNodes(sink_, packed_, context_);
   }
 
  private:
@@ -139,21 +139,6 @@ class Packer {
     return context_.Index(0);
   }
 
-  absl::StatusOr<const UOp*> Substitute(const UOp* root,
-                                        const absl::flat_hash_map<const UOp*, const UOp*>& by) {
-    absl::flat_hash_map<const UOp*, const UOp*> copies(by.begin(), by.end());
-    for (const UOp* node : Toposort(root)) {
-      if (copies.contains(node)) continue;
-      std::vector<const UOp*> sources;
-      for (const UOp* source : node->sources()) sources.push_back(copies.at(source));
-      copies[node] = sources == node->sources()
-                         ? node
-                         : Make(node->op(), node->dtype(), sources, node->argument());
-    }
-    SVOD_RETURN_IF_ERROR(error_);
-    return copies.at(root);
-  }
-
   // Whether a panel would be a copy of memory in the order that it already has.
   bool IsInOrder(const UOp* operand, absl::Span<const UOp* const> ranges) {
     if (operand->op() != Op::kLoad || operand->source(0)->num_sources() == 3) return false;
@@ -188,7 +173,7 @@ class Packer {
 
     int64_t size = 1, axis = next_axis_;
     std::vector<const UOp*> loops;
-    absl::flat_hash_map<const UOp*, const UOp*> counters;
+    Replaced counters;
     const UOp *position = context_.Index(0), *filling = context_.Index(0);
     auto linear = [&](const UOp* sum, int64_t extent, const UOp* counter) {
       if (IsConstInt(sum, 0)) return counter;
@@ -224,7 +209,7 @@ class Packer {
     inside.insert(inside.end(), around_.begin(), around_.begin() + static_cast<ptrdiff_t>(depth));
     const UOp* state = depth == 0 ? local : Make(Op::kAfter, DType(), inside);
     const UOp* to = Make(Op::kIndex, DType(), {state, filling});
-    SVOD_ASSIGN_OR_RETURN(const UOp* value, Substitute(operand, counters));
+    SVOD_ASSIGN_OR_RETURN(const UOp* value, CopyNodes(operand, counters, context_));
     const UOp* end = Make(Op::kStore, DType(), {to, value}, AlignmentArgument{});
     for (size_t k = loops.size(); k-- > 0;) end = Make(Op::kEnd, DType(), {loops[k], end});
     const UOp* filled = Make(Op::kAfter, DType(), {local, end});
@@ -244,7 +229,7 @@ class Packer {
   std::vector<const UOp*> around_;  // loops around it, outermost first
   absl::flat_hash_set<const UOp*> stored_;
   std::vector<const UOp*> shared_;
-  absl::flat_hash_map<const UOp*, const UOp*> packed_;
+  Replaced packed_;
   int64_t next_scratch_ = 0, next_axis_ = 0, bytes_ = 0;
   absl::Status error_;
 };

@@ -10,16 +10,6 @@ namespace {
 
 constexpr absl::string_view kDomain = "com.microsoft";
 
-ConstantTensor Ramp(std::vector<int64_t> shape, float step) {
-  int64_t count = 1;
-  for (int64_t dimension : shape) count *= dimension;
-  std::vector<float> values;
-  for (int64_t i = 0; i < count; ++i) {
-    values.push_back(std::sin(step * static_cast<float>(i + 1)));
-  }
-  return FloatTensor(std::move(shape), std::move(values));
-}
-
 void ExpectSame(const ModelMaker& a, const ModelMaker& b, const std::vector<OnnxTensor>& inputs) {
   std::vector<float> x = FloatsOn(a, inputs), y = FloatsOn(b, inputs);
   ASSERT_EQ(x.size(), y.size());
@@ -45,11 +35,11 @@ TEST(MicrosoftTest, FusedMatMulScalesAProductOfTransposes) {
   SetInt(gemm, "transA", 1);
   SetInt(gemm, "transB", 1);
   SetFloat(gemm, "alpha", 0.5f);
-  ExpectSame(fused, plain, {{"", Ramp({3, 2}, 0.7f)}, {"", Ramp({4, 3}, 0.3f)}});
+  ExpectSame(fused, plain, {{"", Waves({3, 2}, 0.7f)}, {"", Waves({4, 3}, 0.3f)}});
 }
 
 TEST(MicrosoftTest, GelusAreThatOfTheStandardDomain) {
-  std::vector<OnnxTensor> inputs = {{"", Ramp({2, 3}, 0.9f)}, {"", Ramp({3}, 0.4f)}};
+  std::vector<OnnxTensor> inputs = {{"", Waves({2, 3}, 0.9f)}, {"", Waves({3}, 0.4f)}};
   for (const auto& [op, approximate] :
        {std::pair("BiasGelu", "none"), std::pair("FastGelu", "tanh")}) {
     ModelMaker fused(20), plain(20);
@@ -72,11 +62,11 @@ TEST(MicrosoftTest, SkipLayerNormalizationAddsFirst) {
   plain.Node("Add", "s bias", "t");
   plain.Node("LayerNormalization", "t g b", "y");
   ExpectSame(fused, plain,
-             {{"", Ramp({1, 2, 4}, 0.9f)},
-              {"", Ramp({1, 2, 4}, 0.2f)},
-              {"", Ramp({4}, 0.4f)},
-              {"", Ramp({4}, 0.3f)},
-              {"", Ramp({4}, 1.1f)}});
+             {{"", Waves({1, 2, 4}, 0.9f)},
+              {"", Waves({1, 2, 4}, 0.2f)},
+              {"", Waves({4}, 0.4f)},
+              {"", Waves({4}, 0.3f)},
+              {"", Waves({4}, 1.1f)}});
 }
 
 // One batch, two heads of two features.
@@ -103,7 +93,7 @@ TEST(MicrosoftTest, AttentionIsSoftmaxOfProductsByHeads) {
   SetInts(plain.Node("Transpose", "o", "or"), "perm", {0, 2, 1, 3});
   plain.Node("Reshape", "or joined", "y");
   ExpectSame(fused, plain,
-             {{"", Ramp({1, 3, 4}, 0.9f)}, {"", Ramp({4, 12}, 0.37f)}, {"", Ramp({12}, 0.4f)}});
+             {{"", Waves({1, 3, 4}, 0.9f)}, {"", Waves({4, 12}, 0.37f)}, {"", Waves({12}, 0.4f)}});
 }
 
 TEST(MicrosoftTest, AttentionLeavesOutKeysThatTheMaskHides) {
@@ -121,7 +111,7 @@ TEST(MicrosoftTest, AttentionLeavesOutKeysThatTheMaskHides) {
   shorter.Input("x", "1 2 4").Input("w", "4 12").Output("y");
   SetInt(Microsoft(masked, "Attention", "x w - mask", "y"), "num_heads", 2);
   SetInt(Microsoft(shorter, "Attention", "x w", "y"), "num_heads", 2);
-  ConstantTensor x = Ramp({1, 3, 4}, 0.9f), w = Ramp({4, 12}, 0.37f);
+  ConstantTensor x = Waves({1, 3, 4}, 0.9f), w = Waves({4, 12}, 0.37f);
   ConstantTensor front = FloatTensor({1, 2, 4}, [&] {
     std::vector<float> values = FloatsOf(x);
     values.resize(8);
@@ -146,7 +136,7 @@ TEST(MicrosoftTest, RotaryEmbeddingTurnsPairsByTheirPositionsAngle) {
   }
   maker.Floats("cos", cosines, {3, 2}).Floats("sin", sines, {3, 2});
   Microsoft(maker, "RotaryEmbedding", "x begin cos sin", "y");
-  ConstantTensor x = Ramp({1, 2, 4}, 0.9f);
+  ConstantTensor x = Waves({1, 2, 4}, 0.9f);
   std::vector<float> given = FloatsOf(x), y = FloatsOn(maker, {{"", x}});
   ASSERT_EQ(y.size(), 8u);
   for (size_t step = 0; step < 2; ++step) {

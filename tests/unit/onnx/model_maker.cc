@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 
 #include "absl/strings/numbers.h"
@@ -135,6 +136,16 @@ onnx::GraphProto& SetGraph(onnx::NodeProto& node, absl::string_view name) {
 ConstantTensor FloatTensor(std::vector<int64_t> shape, std::vector<float> values) {
   return MakeTensor(Scalar::kF32, std::move(shape), std::move(values));
 }
+ConstantTensor Waves(std::vector<int64_t> shape, float step) {
+  int64_t count = 1;
+  for (int64_t dimension : shape) count *= dimension;
+  std::vector<float> values;
+  for (int64_t i = 0; i < count; ++i) {
+    values.push_back(std::sin(step * static_cast<float>(i + 1)));
+  }
+  return FloatTensor(std::move(shape), std::move(values));
+}
+
 ConstantTensor IntTensor(std::vector<int64_t> shape, std::vector<int64_t> values) {
   return MakeTensor(Scalar::kI64, std::move(shape), std::move(values));
 }

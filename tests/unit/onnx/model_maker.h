@@ -47,6 +47,8 @@ void AddOutput(onnx::GraphProto& graph, absl::string_view name);
 void AddInput(onnx::GraphProto& graph, absl::string_view name);
 
 ConstantTensor FloatTensor(std::vector<int64_t> shape, std::vector<float> values);
+// sin(step), sin(2 * step), ...
+ConstantTensor Waves(std::vector<int64_t> shape, float step);
 ConstantTensor IntTensor(std::vector<int64_t> shape, std::vector<int64_t> values);
 std::vector<float> FloatsOf(const ConstantTensor& tensor);
 std::vector<int64_t> IntsOf(const ConstantTensor& tensor);

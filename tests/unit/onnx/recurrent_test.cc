@@ -2,8 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "absl/strings/str_cat.h"
 #include "tests/unit/onnx/model_maker.h"
 
@@ -13,16 +11,6 @@ namespace {
 using testing::FloatNear;
 using testing::HasSubstr;
 using testing::Pointwise;
-
-ConstantTensor Waves(std::vector<int64_t> shape, float step) {
-  int64_t count = 1;
-  for (int64_t dimension : shape) count *= dimension;
-  std::vector<float> values;
-  for (int64_t i = 0; i < count; ++i) {
-    values.push_back(std::sin(step * static_cast<float>(i + 1)));
-  }
-  return FloatTensor(std::move(shape), std::move(values));
-}
 
 // Two features, three hidden, both directions, a batch of two.
 ModelMaker Network(absl::string_view op, int64_t gates, absl::string_view steps, bool has_lengths) {
