@@ -62,8 +62,20 @@ class UpperBound {
  public:
   explicit UpperBound(RangeAnalysis& ranges) : ranges_(ranges) {}
 
-  std::optional<Int128> Of(Affine affine) {
-    affine = WithoutMinima(affine);
+  std::optional<Int128> Of(const Affine& affine) {
+    std::optional<Int128> bound = OfTerms(affine);
+    // A minimum may be bounded best as a whole, by its constant say, or by what its side cancels.
+    if (std::optional<Affine> sides = WithoutMinima(affine); sides.has_value()) {
+      rest_ = 0;
+      is_known_ = true;
+      std::optional<Int128> other = OfTerms(*sides);
+      if (!bound.has_value() || (other.has_value() && *other < *bound)) bound = other;
+    }
+    return bound;
+  }
+
+ private:
+  std::optional<Int128> OfTerms(Affine affine) {
     for (int i = 0; i < kMaxSubstitutions && affine.exact && IsSmall(affine); ++i) {
       std::optional<Atom> counter = NextCounter(affine, ranges_);
       if (!counter.has_value()) break;
@@ -77,7 +89,6 @@ class UpperBound {
     return is_known_ ? std::optional<Int128>(bound) : std::nullopt;
   }
 
- private:
   // Adds the largest value of a term; false on overflow.
   bool AddTo(Int128& bound, const Term& term) {
     Int128 low = term.coefficient, high = term.coefficient;
@@ -97,8 +108,9 @@ class UpperBound {
   }
 
   // min(a, b), of which a loop's last piece is made, is b at most where its cofactor is not
-  // negative.
-  Affine WithoutMinima(const Affine& affine) {
+  // negative. Nullopt where there is none.
+  std::optional<Affine> WithoutMinima(const Affine& affine) {
+    bool has_minimum = false;
     Affine result = Affine::Constant(affine.constant);
     result.exact = affine.exact;
     for (const Term& term : affine.terms) {
@@ -112,11 +124,14 @@ class UpperBound {
             return atom == *at || ranges_.Of(atom.node).min >= 0;
           })) {
         Affine last = ranges_.AffineOf(at->node->source(1));
-        if (last.exact) part = Cofactor(term, at) * last;
+        if (last.exact) {
+          part = Cofactor(term, at) * last;
+          has_minimum = true;
+        }
       }
       result = result + part;
     }
-    return result;
+    return has_minimum ? std::optional<Affine>(std::move(result)) : std::nullopt;
   }
 
   // Each term with the counter gets its largest value for it: end - 1 where the cofactor is not

@@ -208,6 +208,8 @@ class Generator {
     }
     if (random_.OneIn(10)) return ConvertTo(Value(Scalar::kI32, 1), Scalar::kIndex);
     const UOp* x = Position(size, depth - 1);
+    // What is drawn is drawn in statements of its own: every compiler makes the same kernel.
+    Op op = Op::kAdd;
     switch (random_.Between(0, 7)) {
       case 0:
         return Arithmetic(Op::kMul, x, random_.Between(-1, 4));
@@ -218,11 +220,13 @@ class Generator {
       case 3:
         return Arithmetic(Op::kCmod, x, random_.Between(-3, 5));
       case 4:
-        return b_.Make(random_.OneIn(2) ? Op::kMax : Op::kMin, {x, Position(size, depth - 1)});
+        op = random_.OneIn(2) ? Op::kMax : Op::kMin;
+        return b_.Make(op, {x, Position(size, depth - 1)});
       case 5:
         return Arithmetic(Op::kAdd, x, random_.Between(-2, 3));
       default:
-        return b_.Make(random_.OneIn(5) ? Op::kSub : Op::kAdd, {x, Position(size, depth - 1)});
+        op = random_.OneIn(5) ? Op::kSub : Op::kAdd;
+        return b_.Make(op, {x, Position(size, depth - 1)});
     }
   }
 

@@ -31,6 +31,23 @@ struct Outcome {
   std::vector<TensorValue> results, params;
 };
 
+// Takes out of a call's sources the buffers that its kernel, once lowered, no longer reads. The
+// plan passes them all, by slot; the interpreter counts them.
+absl::Status DropUnusedBuffers(const UOp* kernel, std::vector<const UOp*>& sources) {
+  SVOD_ASSIGN_OR_RETURN(std::vector<const UOp*> params, ParamsOf(kernel));
+  SVOD_ASSIGN_OR_RETURN(std::vector<const UOp*> used, ParamsOf(sources[0]));
+  absl::flat_hash_set<int64_t> slots;
+  for (const UOp* param : used) slots.insert(param->arg<ParamArgument>().slot);
+  size_t kept = 1;
+  for (size_t i = 0; i < params.size(); ++i) {
+    bool is_used = slots.contains(params[i]->arg<ParamArgument>().slot);
+    if (is_used) sources[kept++] = sources[i + 1];
+  }
+  sources.erase(sources.begin() + static_cast<int64_t>(kept),
+                sources.begin() + static_cast<int64_t>(params.size() + 1));
+  return absl::OkStatus();
+}
+
 // The graph with every kernel as it is lowered.
 absl::StatusOr<Function> WithFinalKernels(const Module& module) {
   Function graph = module.functions.back();
@@ -45,6 +62,9 @@ absl::StatusOr<Function> WithFinalKernels(const Module& module) {
     }
     std::vector<const UOp*> sources;
     for (const UOp* source : node->sources()) sources.push_back(made.at(source));
+    if (node->op() == Op::kCall) {
+      SVOD_RETURN_IF_ERROR(DropUnusedBuffers(node->source(0), sources));
+    }
     SVOD_ASSIGN_OR_RETURN(
         made[node], module.context->Make(node->op(), node->dtype(), sources, node->argument()));
   }

@@ -290,7 +290,8 @@ void Generator::GrowScatter() {
 
 void Generator::GrowAssign() {
   if (targets_.empty() || random_.OneIn(6)) {
-    Item item = NewParam(AnyDType(), AnyShape(), Access::kInOut);
+    DType dtype = AnyDType();
+    Item item = NewParam(dtype, AnyShape(), Access::kInOut);
     targets_.push_back({item.node, item});
   }
   Target& target =

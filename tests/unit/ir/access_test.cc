@@ -157,6 +157,20 @@ TEST_F(InBoundsTest, GuardsOfConsecutiveLanes) {
   EXPECT_TRUE(Is(Sized({g.Int(8)}), g.Int(6), Guard(folded, g.Int(8)), 4));
 }
 
+TEST_F(InBoundsTest, AMinimumIsBoundedAsAWholeOrByItsSide) {
+  const UOp *x = Sized({g.Int(12)}), *n = g.Variable("n", -100, 100);
+  const UOp* low = g.Make(Op::kMin, {g.Int(0), n});
+  const UOp* ramp = RampAt(low, 2);
+  EXPECT_TRUE(Is(x, low, Guard(ramp, g.Int(12)), 2));
+  EXPECT_TRUE(Is(x, low, g.Le(g.Splat(g.Int(0), 2), ramp), 2));
+  EXPECT_FALSE(Is(x, g.Add(low, g.Int(11)), g.Le(g.Splat(g.Int(0), 2), ramp), 2));
+  // A loop's last piece starts early enough to be whole: at min(8 i, m - 8).
+  const UOp *m = g.Variable("m", 8, 100), *i = g.Range(0, 20);
+  const UOp* start = g.Make(Op::kMin, {g.Mul(i, g.Int(8)), g.Sub(m, g.Int(8))});
+  EXPECT_TRUE(Is(Sized({m}), g.Add(start, g.Range(1, 8))));
+  EXPECT_FALSE(Is(Sized({m}), g.Add(start, g.Range(1, 9))));
+}
+
 TEST_F(InBoundsTest, GuardsOfGathers) {
   const UOp* many = g.Load(g.Param(1, 4, Access::kIn, Scalar::kIndex), g.Int(0), 4);
   const UOp* n = g.Variable("n", 0, 100);
