@@ -8,6 +8,7 @@
 #include "ir/status_macros.h"
 #include "jit/choose_dots.h"
 #include "jit/choose_exchange.h"
+#include "jit/choose_rows.h"
 #include "jit/choose_streams.h"
 #include "jit/choose_tiles.h"
 #include "jit/loop_analysis.h"
@@ -32,6 +33,8 @@ class Chooser {
     TileSums(kernel_, target_, pass_, &unrolls);
     MergeFolds();
     LoopAnalysis analysis(kernel_.sink, pass_.ranges);
+    std::vector<LoopAction> rows = ChooseRows(analysis, target_, pass_.ranges, unrolls);
+    unrolls.insert(unrolls.end(), rows.begin(), rows.end());
     // Choices are made on the kernel as it is; axes keep their numbers.
     for (const LoopUse& loop : analysis.loops()) {
       if (loop.end == nullptr) {
@@ -104,8 +107,10 @@ class Chooser {
         }
       }
     }
-    int64_t lanes = std::min(LanesOf(loop.element_bytes, copies > 1 ? 1 : 4, target_),
-                             PowerOfTwoAtMost(std::max<int64_t>(MinExtent(loop.range), 1)));
+    int64_t lanes =
+        std::min(LanesOf(loop.element_bytes,
+                         copies > 1 ? std::max(1, 4 / static_cast<int>(copies)) : 4, target_),
+                 PowerOfTwoAtMost(std::max<int64_t>(MinExtent(loop.range), 1)));
     if (!IsConst(loop.range->source(0))) lanes = LanesOf(loop.element_bytes, 1, target_);
     if (lanes < 4) return;
     actions_.push_back({Kind::kGroup, loop.range->arg<AxisArgument>().axis, lanes});

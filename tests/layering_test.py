@@ -12,7 +12,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FOLDERS = ("ir", "jit", "plan", "executor", "tools")
 
 # Lines a folder may have, sources and headers. Raise one in the change that needs it, and say why.
-BUDGETS = {"ir": 25000, "jit": 7500, "plan": 11000, "executor": 3000, "tools": 16000, "tests": 30000}
+BUDGETS = {"ir": 25000, "jit": 8500, "plan": 10000, "executor": 3000, "tools": 16000, "tests": 30000}
 
 # Our folders that a folder's files may include; of jit/ others may include the face alone.
 MAY_INCLUDE = {

@@ -291,6 +291,45 @@ kernel @attend(%y: out f32[24, 16], %q: f32[24, 8], %k: f32[40, 8], %v: f32[40, 
 }
 
 // Bytes are multiplied four at a time; what their signs ask for is put right once, not a tile.
+// max(x - max(x)) of each row: what follows a fold waits for its end.
+std::string RowsOfMaxima(int64_t rows, int64_t columns) {
+  return absl::StrCat("kernel @rows(%y: out f32[", rows, ", ", columns, "], %x: f32[", rows, ", ",
+                      columns, "]) opts=[auto] {\n  %r = range ", rows, " loop\n  %i = range ",
+                      columns, " reduce\n  %v = load %x[%r, %i]\n  %m = reduce_max %v, %i\n",
+                      "  %j = range ", columns, " loop\n  %w = load %x[%r, %j]\n",
+                      "  %d = sub %w, %m\n  store %y[%r, %j], %d\n  end %j\n  end %r\n}\n");
+}
+
+TEST(ChooseActions, FoldsOfSeveralRowsGoSideBySide) {
+  // The caches that a named CPU counts on: 32 KiB, 1 MiB, 32 MiB.
+  struct Case {
+    int64_t rows, columns;
+    const char* unroll;  // null: one row at a time
+  } cases[] = {
+      {64, 3, "unroll(0, 8)"},
+      {64, 17, "unroll(0, 8)"},
+      {64, 127, "unroll(0, 4)"},
+      {64, 1024, "unroll(0, 2)"},
+      {3, 127, "unroll(0, 2)"},
+      {1, 127, nullptr},
+      {64, 4096, nullptr},             // two rows and results: more than half the cache
+      {1 << 20, 127, "unroll(0, 4)"},  // short rows wait, wherever they come from
+      {1 << 16, 1024, nullptr},        // long rows from memory do not
+  };
+  for (const Case& one : cases) {
+    std::string text = RowsOfMaxima(one.rows, one.columns);
+    Chosen chosen = Choose(text, "znver4");
+    if (one.unroll != nullptr) {
+      EXPECT_THAT(chosen.text, HasSubstr(one.unroll)) << one.rows << " x " << one.columns;
+    } else {
+      EXPECT_THAT(chosen.text, Not(HasSubstr("unroll(0"))) << one.rows << " x " << one.columns;
+    }
+    if (one.rows * one.columns > 10000) continue;
+    std::vector<int64_t> sizes(2, one.rows * one.columns);
+    EXPECT_EQ(Results(chosen.after, sizes), Results(chosen.before, sizes)) << text;
+  }
+}
+
 TEST(ChooseActions, ProductsOfBytesAreDotProducts) {
   for (const char* cpu : {"haswell", "znver4"}) {
     Chosen chosen = Choose(R"(
