@@ -53,12 +53,6 @@ class Chooser {
  private:
   int64_t MinExtent(const UOp* range) { return pass_.ranges.Of(range->source(0)).min; }
 
-  static bool IsExact(const UOp* reduce) {
-    ReduceKind kind = reduce->arg<ReduceArgument>().kind;
-    bool rounds = kind == ReduceKind::kAdd || kind == ReduceKind::kMul;
-    return !(rounds && reduce->dtype().is_float());
-  }
-
   // Loops that move through memory as one become one, from the inside out.
   void MergeLoops() {
     std::vector<int64_t> axes;
@@ -88,11 +82,13 @@ class Chooser {
   void ConsiderGroup(LoopAnalysis& analysis, const LoopUse& loop,
                      const std::vector<LoopAction>& unrolls) {
     if (loop.neighbours == 0 || loop.strided > 0) return;
+    bool is_slow = false;  // extremes of floats look after NaN in a chain of several instructions
     for (const UOp* node : analysis.order()) {
       if (node->op() != Op::kReduce) continue;
       absl::Span<const UOp* const> closed = node->sources().subspan(1);
       if (std::find(closed.begin(), closed.end(), loop.range) == closed.end()) continue;
-      if (!IsExact(node) || node->dtype().is_vector()) return;
+      if (!FoldsInAnyOrder(node) || node->dtype().is_vector()) return;
+      is_slow = is_slow || (node->dtype().is_float() && target_.vector_registers >= 32);
     }
     // Folds that will be side by side hide one another's latency.
     int64_t copies = 1;
@@ -107,10 +103,9 @@ class Chooser {
         }
       }
     }
-    int64_t lanes =
-        std::min(LanesOf(loop.element_bytes,
-                         copies > 1 ? std::max(1, 4 / static_cast<int>(copies)) : 4, target_),
-                 PowerOfTwoAtMost(std::max<int64_t>(MinExtent(loop.range), 1)));
+    const int registers = static_cast<int>(std::max<int64_t>(1, (is_slow ? 8 : 4) / copies));
+    int64_t lanes = std::min(LanesOf(loop.element_bytes, registers, target_),
+                             PowerOfTwoAtMost(std::max<int64_t>(MinExtent(loop.range), 1)));
     if (!IsConst(loop.range->source(0))) lanes = LanesOf(loop.element_bytes, 1, target_);
     if (lanes < 4) return;
     actions_.push_back({Kind::kGroup, loop.range->arg<AxisArgument>().axis, lanes});

@@ -21,6 +21,28 @@ std::vector<const UOp*> SumsIn(LoopAnalysis& analysis, const LoopUse& loop) {
   return products.empty() ? sums : products;
 }
 
+// Whether a fold in the loop, whose terms may be taken in any order, reads neighbours itself and
+// the loop does not.
+bool FoldsAreBetterVectors(LoopAnalysis& analysis, const LoopUse& loop) {
+  for (const UOp* reduce : analysis.order()) {
+    if (reduce->op() != Op::kReduce || !FoldsInAnyOrder(reduce) ||
+        !analysis.DependsOn(reduce, loop.range)) {
+      continue;
+    }
+    for (const UOp* node : analysis.order()) {
+      int64_t across = 0, along = 0;
+      if (node->op() != Op::kLoad || !analysis.DependsOn(node, loop.range)) continue;
+      const UOp* position = node->source(0)->source(1);
+      bool strides = analysis.StrideOf(position, loop.range, &across) && across > 1;
+      if (!strides || IsNearlyDense(across)) continue;
+      for (const UOp* range : reduce->sources().subspan(1)) {
+        if (analysis.StrideOf(position, range, &along) && along == 1) return true;
+      }
+    }
+  }
+  return false;
+}
+
 // One nest of loops around sums, and what is decided about it.
 class Tiler {
  public:
@@ -316,7 +338,7 @@ int64_t ChooseLanes(LoopAnalysis& analysis, const LoopUse& loop, const Target& t
                     RangeAnalysis& ranges) {
   if (loop.neighbours == 0 || loop.strided > loop.neighbours) return 0;
   IntRange extent = ranges.Of(loop.range->source(0));
-  if (extent.max < 2) return 0;
+  if (extent.max < 2 || FoldsAreBetterVectors(analysis, loop)) return 0;
   // Two registers of everything must fit, and not compute more than one register at a time would.
   int64_t one = LanesOf(loop.element_bytes, 1, target);
   bool wastes = (extent.min + 2 * one - 1) / (2 * one) * 2 > (extent.min + one - 1) / one;

@@ -48,6 +48,13 @@ struct ShapedKernel {
   }
 };
 
+// Whether the result of a REDUCE is the same bits in whatever order its terms are taken.
+inline bool FoldsInAnyOrder(const UOp* reduce) {
+  ReduceKind kind = reduce->arg<ReduceArgument>().kind;
+  bool rounds = kind == ReduceKind::kAdd || kind == ReduceKind::kMul;
+  return !(rounds && reduce->dtype().is_float());
+}
+
 // Whether lanes that load elements so far apart load all between them as well, in whole vectors.
 inline bool IsNearlyDense(int64_t stride) { return stride == 2 || stride == 3; }
 

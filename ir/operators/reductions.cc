@@ -23,42 +23,6 @@ const UOp* ReduceIn(TensorBuilder& builder, absl::string_view op, ReduceKind kin
   return Reduced(Expression(builder, converted), kind, options);
 }
 
-const UOp* ArgExtreme(TensorBuilder& builder, absl::string_view op, ReduceKind kind, const UOp* x,
-                      std::optional<int64_t> axis, bool keep, DType dtype) {
-  if (!IsReady(builder, op, {x})) return nullptr;
-  if (!dtype.is_integer()) {
-    return FailOperator(builder, op, "dtype", ToString(dtype), "an integer");
-  }
-  int rank = builder.RankOf(x);
-  const UOp* searched = x;
-  if (!axis.has_value()) searched = builder.Reshape(x, {-1});
-  int64_t along = builder.Axis(searched, axis.value_or(0), op);
-  const UOp* size = along < 0 ? nullptr : builder.Dim(searched, along);
-  if (size == nullptr) return nullptr;
-  if (builder.dims().RangeOf(size).min < 1) {
-    return FailOperator(
-        builder, op,
-        absl::StrCat("dimension ", along, " of ", ShapeToString(builder.ShapeOf(searched))),
-        ToString(size), "at least 1 element");
-  }
-  ReduceOptions one = {{along}, true};
-  Expression v(builder, searched);
-  Expression is_extreme = Equal(v, Reduced(v, kind, one));
-  if (x->dtype().is_float()) is_extreme = Or(is_extreme, IsNan(v));
-  // Of the positions of extremes the least; others stand behind all of them.
-  Expression positions =
-      PositionsAlong(builder, builder.RankOf(searched), along, size, PositionDType(builder, size));
-  Expression behind = Expression(builder, DimensionValue(builder, size, positions.node()->dtype()));
-  Expression first = Reduced(Select(is_extreme, positions, behind), ReduceKind::kMin,
-                             {{along}, keep && axis.has_value()});
-  const UOp* result = builder.Cast(first, dtype);
-  if (!axis.has_value()) {
-    Shape shape(keep ? static_cast<size_t>(rank) : 0, builder.Index(1));
-    result = builder.Reshape(result, shape);
-  }
-  return result;
-}
-
 // The mean in the wide dtype of floats, with the axes kept.
 Expression WideMean(Expression x, absl::Span<const int64_t> axes) {
   TensorBuilder& builder = x.builder();
@@ -133,16 +97,6 @@ const UOp* All(TensorBuilder& builder, const UOp* x, const ReduceOptions& option
 
 const UOp* Any(TensorBuilder& builder, const UOp* x, const ReduceOptions& options) {
   return ReduceIn(builder, "any", ReduceKind::kOr, x, options, Scalar::kBool);
-}
-
-const UOp* Argmax(TensorBuilder& builder, const UOp* x, std::optional<int64_t> axis, bool keep,
-                  DType dtype) {
-  return ArgExtreme(builder, "argmax", ReduceKind::kMax, x, axis, keep, dtype);
-}
-
-const UOp* Argmin(TensorBuilder& builder, const UOp* x, std::optional<int64_t> axis, bool keep,
-                  DType dtype) {
-  return ArgExtreme(builder, "argmin", ReduceKind::kMin, x, axis, keep, dtype);
 }
 
 const UOp* Mean(TensorBuilder& builder, const UOp* x, const ReduceOptions& options) {

@@ -94,6 +94,39 @@ TEST_F(OperatorsReductionsTest, ArgmaxFindsTheFirstAndNanFirst) {
   ExpectFailure("argmax: dtype, got f32, expected an integer");
 }
 
+// Rows so long that they are searched by blocks: ties within a block, in several, and in the last,
+// which is not whole.
+TEST_F(OperatorsReductionsTest, ArgmaxOfLongRowsFindsTheFirstAndNanFirst) {
+  constexpr int64_t kRows = 6, kSize = 2050;
+  Numbers numbers(kRows * kSize, -kInf);
+  auto at = [&](int64_t row, int64_t column) -> double& {
+    return numbers[static_cast<size_t>(row * kSize + column)];
+  };
+  for (int64_t column = 0; column < kSize; ++column) at(0, column) = (column * 37) % 1024;
+  at(1, 2049) = 7;
+  at(2, 511) = at(2, 512) = at(2, 2048) = 1;
+  at(3, 5) = kInf;
+  at(3, 1700) = at(3, 1600) = kNan;
+  at(4, 1024) = 0.0;
+  at(4, 1025) = -0.0;
+  const UOp* x = Given(Scalar::kF32, {kRows, kSize}, numbers);
+  // 37 * 83 = 1023 modulo 1024.
+  const Numbers expected = {83, 2049, 511, 1600, 1024, 0};
+  Expect(Call("argmax", {x}, {{"axis", int64_t{1}}}), {kRows}, expected);
+  Expect(Call("argmin", {b.Make(Op::kNeg, {x})}, {{"axis", int64_t{1}}}), {kRows}, expected);
+  const UOp* planes = b.Reshape(x, {2, 3, kSize});
+  Expect(Call("argmax", {planes}, {{"axis", int64_t{-1}}, {"keep", true}}), {2, 3, 1}, expected);
+  Expect(Call("argmax", {x}), {}, {3 * kSize + 1600});
+  Expect(Call("argmin", {x}, {{"axis", int64_t{1}}}), {kRows}, {0, 0, 0, 1600, 0, 0});
+  const UOp* n = b.Variable("n", 1, 64);
+  Numbers integers(2 * 4096, -128);
+  integers[4095] = integers[4096] = 127;
+  const UOp* y = Given(Scalar::kI8, Shape{n, b.Index(4096)}, {2, 4096}, integers);
+  variables = {{"n", 2}};
+  Expect(Call("argmax", {y}, {{"axis", int64_t{1}}}), {2}, {4095, 0});
+  Expect(Call("argmin", {y}, {{"axis", int64_t{1}}}), {2}, {0, 1});
+}
+
 TEST_F(OperatorsReductionsTest, VarianceIsTwoPass) {
   // In one pass, squares of 1e4 in f32 leave nothing of differences of 1.
   const UOp* x = Row({10000, 10001, 10002, 10003});

@@ -291,6 +291,22 @@ kernel @attend(%y: out f32[24, 16], %q: f32[24, 8], %k: f32[40, 8], %v: f32[40, 
 }
 
 // Bytes are multiplied four at a time; what their signs ask for is put right once, not a tile.
+TEST(ChooseActions, ExtremesOfRowsFoldAlongThem) {
+  std::string text = R"(kernel @rows(%y: out f32[6, 1], %x: f32[6, 4096]) opts=[auto] {
+    %r = range 6 loop
+      %i = range 4096 reduce
+        %v = load %x[%r, %i]
+      %m = reduce_max %v, %i
+      store %y[%r, 0], %m
+    end %r
+  })";
+  Chosen chosen = Choose(text, "znver4");
+  // Eight registers hide the steps that look after NaN; AVX2 has not so many.
+  EXPECT_THAT(chosen.text, HasSubstr("opts=[group(1, 128)]"));
+  EXPECT_THAT(Choose(text, "haswell").text, HasSubstr("opts=[group(1, 32)]"));
+  EXPECT_EQ(Results(chosen.after, {6, 6 * 4096}), Results(chosen.before, {6, 6 * 4096}));
+}
+
 // max(x - max(x)) of each row: what follows a fold waits for its end.
 std::string RowsOfMaxima(int64_t rows, int64_t columns) {
   return absl::StrCat("kernel @rows(%y: out f32[", rows, ", ", columns, "], %x: f32[", rows, ", ",
