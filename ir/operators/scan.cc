@@ -1,5 +1,6 @@
 #include "ir/operators/scan.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
@@ -9,8 +10,9 @@
 namespace svod {
 namespace {
 
-// Longer axes are cut into blocks of this many elements.
-constexpr int64_t kBlock = 512;
+// Longer axes are cut into blocks: of so many elements first, which is as many steps for each, and
+// of four times as many at each level above, where there are that much fewer.
+constexpr int64_t kFirstBlock = 16, kLastBlock = 1024;
 
 const UOp* Identity(TensorBuilder& builder, ReduceKind kind, DType dtype) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -50,49 +52,54 @@ Expression Combined(ReduceKind kind, Expression x, Expression y) {
   return x;
 }
 
-// Along the last axis, in one step: a reduction over those j that i sees.
-Expression ScanShort(TensorBuilder& builder, ReduceKind kind, const UOp* x, bool exclusive) {
+// In one step: a reduction over those j that i sees.
+Expression ScanShort(TensorBuilder& builder, ReduceKind kind, const UOp* x, int64_t axis,
+                     bool exclusive) {
   int rank = builder.RankOf(x);
-  const UOp* size = builder.Dim(x, -1);
+  const UOp* size = builder.Dim(x, axis);
   if (size == nullptr) return {builder, nullptr};
   DType dtype = PositionDType(builder, size);
-  Expression i = PositionsAlong(builder, rank + 1, rank - 1, size, dtype);
-  Expression j = PositionsAlong(builder, rank + 1, rank, size, dtype);
+  Expression i = PositionsAlong(builder, rank + 1, axis, size, dtype);
+  Expression j = PositionsAlong(builder, rank + 1, axis + 1, size, dtype);
   Expression seen = exclusive ? j < i : j <= i;
-  Expression row(builder, builder.Unsqueeze(x, rank - 1));
+  Expression row(builder, builder.Unsqueeze(x, axis));
   Expression identity(builder, Identity(builder, kind, x->dtype()));
-  return {builder, builder.ReduceAxis(kind, Select(seen, row, identity), {-1}, false)};
+  return {builder, builder.ReduceAxis(kind, Select(seen, row, identity), {axis + 1}, false)};
 }
 
-// Along the last axis: blocks by themselves, to each the fold of those before it.
-Expression ScanLast(TensorBuilder& builder, ReduceKind kind, const UOp* x, bool exclusive) {
-  const UOp* size = x == nullptr ? nullptr : builder.Dim(x, -1);
+// Blocks by themselves, to each the fold of those before it.
+Expression ScanBlocks(TensorBuilder& builder, ReduceKind kind, const UOp* x, int64_t axis,
+                      bool exclusive, int64_t block) {
+  const UOp* size = x == nullptr ? nullptr : builder.Dim(x, axis);
   if (size == nullptr) return {builder, nullptr};
   int64_t most = builder.dims().RangeOf(size).max;
-  if (most <= kBlock) return ScanShort(builder, kind, x, exclusive);
+  if (most <= block) return ScanShort(builder, kind, x, axis, exclusive);
   if (most > (int64_t{1} << 40)) {
     FailOperator(builder, "scan", "dimension", absl::StrCat(ToString(size), " of up to ", most),
                  "at most 2^40");
     return {builder, nullptr};
   }
-  int64_t num_blocks = (most + kBlock - 1) / kBlock;
-  const UOp* padded_size = builder.Index(num_blocks * kBlock);
+  int64_t num_blocks = (most + block - 1) / block;
+  const UOp* padded_size = builder.Index(num_blocks * block);
   const UOp* rest = builder.dims().Sub(padded_size, size);
   const UOp* padded =
-      builder.PadAxis(x, -1, Identity(builder, kind, x->dtype()), builder.Index(0), rest);
-  int64_t last = builder.RankOf(x) - 1;
-  Shape shape = DimsBetween(builder, x, 0, last);
-  Shape blocked = shape;
-  blocked.push_back(builder.Index(num_blocks));
-  blocked.push_back(builder.Index(kBlock));
+      builder.PadAxis(x, axis, Identity(builder, kind, x->dtype()), builder.Index(0), rest);
+  Shape shape = DimsBetween(builder, x, 0, axis), blocked = shape;
   shape.push_back(padded_size);
+  blocked.insert(blocked.end(), {builder.Index(num_blocks), builder.Index(block)});
+  for (const UOp* dimension : DimsBetween(builder, x, axis + 1, builder.RankOf(x))) {
+    shape.push_back(dimension);
+    blocked.push_back(dimension);
+  }
   const UOp* blocks = builder.Reshape(padded, blocked);
-  Expression inside = ScanShort(builder, kind, blocks, exclusive);
-  const UOp* totals = builder.ReduceAxis(kind, blocks, {-1}, false);
-  // As deep as log512 of the size, so at most 5.
-  Expression before(builder, builder.Unsqueeze(ScanLast(builder, kind, totals, true), -1));
+  Expression inside = ScanShort(builder, kind, blocks, axis + 1, exclusive);
+  const UOp* totals = builder.ReduceAxis(kind, blocks, {axis + 1}, false);
+  // At most 6 levels deep.
+  const int64_t next = std::min(4 * block, kLastBlock);
+  Expression scanned = ScanBlocks(builder, kind, totals, axis, true, next);
+  Expression before(builder, builder.Unsqueeze(scanned, axis + 1));
   const UOp* result = builder.Reshape(Combined(kind, before, inside), shape);
-  return {builder, builder.ShrinkAxis(result, -1, builder.Index(0), size)};
+  return {builder, builder.ShrinkAxis(result, axis, builder.Index(0), size)};
 }
 
 const UOp* Scan(TensorBuilder& builder, absl::string_view op, ReduceKind kind, const UOp* x,
@@ -102,11 +109,10 @@ const UOp* Scan(TensorBuilder& builder, absl::string_view op, ReduceKind kind, c
   if (axis < 0) return nullptr;
   DType result_dtype = dtype.value_or(x->dtype());
   const UOp* row = builder.Cast(builder.Cast(x, result_dtype), WideDType(result_dtype));
-  row = builder.Transpose(row, axis, -1);
-  if (options.reverse) row = builder.Flip(row, {-1});
-  row = ScanLast(builder, kind, row, options.exclusive);
-  if (options.reverse) row = builder.Flip(row, {-1});
-  return builder.Cast(builder.Transpose(row, axis, -1), result_dtype);
+  if (options.reverse) row = builder.Flip(row, {axis});
+  row = ScanBlocks(builder, kind, row, axis, options.exclusive, kFirstBlock);
+  if (options.reverse) row = builder.Flip(row, {axis});
+  return builder.Cast(row, result_dtype);
 }
 
 }  // namespace

@@ -18,8 +18,9 @@ struct ScanOptions {
 // Element i is the fold of elements 0 to i of x along `axis`; the shape is x's. Sums and products
 // are in `dtype` or, without one, in SumDType(x's); extremes in x's dtype. f16 and bf16 accumulate
 // in f32 and are rounded once. Null after a failure, which the builder holds.
-// Cost: along an axis of n elements n^2 / 2 steps for n up to 512, else n * 256 and a scan of n /
-// 512 elements; a symbolic dimension costs what its greatest value does.
+// Cost: along an axis of n elements some 16 n steps, of which vectors take several at once, over
+// blocks of 16 elements, of 64 such blocks, and so on (Blelloch, "Prefix Sums and Their
+// Applications"); a symbolic dimension costs what its greatest value does.
 const UOp* CumulativeSum(TensorBuilder& builder, const UOp* x, int64_t axis,
                          const ScanOptions& options = {},
                          std::optional<DType> dtype = std::nullopt);
