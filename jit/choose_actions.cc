@@ -9,6 +9,7 @@
 #include "jit/choose_dots.h"
 #include "jit/choose_exchange.h"
 #include "jit/choose_rows.h"
+#include "jit/choose_selections.h"
 #include "jit/choose_streams.h"
 #include "jit/choose_tiles.h"
 #include "jit/loop_analysis.h"
@@ -24,6 +25,7 @@ class Chooser {
       : kernel_{sink, {}}, target_(target), pass_(pass) {}
 
   absl::StatusOr<const UOp*> Run() {
+    for (const LoopAction& selection : ChooseSelections(kernel_.sink)) Apply(selection);
     while (std::optional<LoopAction> exchange = ChooseExchange(kernel_.sink, target_, pass_)) {
       if (!Apply(*exchange)) break;
     }

@@ -7,6 +7,7 @@
 #include "ir/open_loops.h"
 #include "ir/passes/loop_actions.h"
 #include "ir/passes/lower_reduce.h"
+#include "ir/selections.h"
 #include "ir/status_macros.h"
 #include "plan/prepare.h"
 #include "plan/scheduler.h"
@@ -211,7 +212,12 @@ Scheduler::Launch Scheduler::PlanLaunch(const Kernel& kernel, const UOp* effect)
   if (wanted < 2) return launch;
   std::vector<LoopCut> cuts;
   if (kernel.has_contraction && most == loops.size()) cuts = CutTiles(loops, whole, wanted);
-  if (cuts.empty()) cuts = CutOuter(absl::MakeConstSpan(loops).first(most), effect, wanted);
+  if (cuts.empty()) {
+    // Iterations that choose between values share what these have in common: on one core.
+    std::vector<const UOp*> outer(loops.begin(), loops.begin() + static_cast<int64_t>(most));
+    for (const UOp* counter : SelectingCounters(Toposort(effect))) std::erase(outer, counter);
+    cuts = CutOuter(outer, effect, wanted);
+  }
   int64_t cores = 1;
   for (const LoopCut& cut : cuts) cores *= cut.chunks;
   if (cores < 2) return launch;

@@ -1,9 +1,12 @@
 // The choice of loop actions: what it does to typical kernels, and that results stay.
 #include "jit/choose_actions.h"
 
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "ir/evaluate.h"
+#include "ir/passes/simplify.h"
 #include "ir/program.h"
 #include "ir/text.h"
 
@@ -382,6 +385,57 @@ kernel @mm(%y: out i32[70, 96], %a: i8[70, 300], %b: i8[300, 96]) opts=[auto] {
     }
     EXPECT_EQ(results[0], results[1]) << chosen.text;
   }
+}
+
+// The text of the chosen kernel as it is compiled, with what is known of counters worked in.
+std::string Simplified(const Chosen& chosen) {
+  PassContext pass(*chosen.module.context);
+  absl::StatusOr<const UOp*> simplified = RunSimplify(chosen.after, pass);
+  EXPECT_TRUE(simplified.ok()) << simplified.status();
+  return simplified.ok() ? PrintCanonical(*simplified).value_or("") : "";
+}
+
+// Loops of `extents` around one of 40 elements, whose counters choose between values of one load.
+std::string Stacked(const std::vector<int64_t>& extents) {
+  std::string shape, loops, position, ends, value = "%v";
+  for (size_t i = 0; i < extents.size(); ++i) {
+    absl::StrAppend(&shape, extents[i], ", ");
+    absl::StrAppend(&loops, "%i", i, " = range ", extents[i], " loop\n%n", i, " = cast %i", i,
+                    " : i32\n");
+    absl::StrAppend(&position, "%i", i, ", ");
+    absl::StrAppend(&ends, "end %i", extents.size() - 1 - i, "\n");
+  }
+  std::string body = "%j = range 40 loop\n%v = load %x[%j]\n";
+  for (size_t i = 0; i < extents.size(); ++i) {
+    for (int64_t k = 0; k + 1 < extents[i]; ++k) {
+      const std::string id = absl::StrCat(i, "_", k);
+      absl::StrAppend(&body, "%m", id, " = mul ", value, ", ", k + 2, ".0\n%c", id, " = cmpeq %n",
+                      i, ", ", k, "\n%w", id, " = where %c", id, ", %m", id, ", ", value, "\n");
+      value = absl::StrCat("%w", id);
+    }
+  }
+  return absl::StrCat("kernel @stacked(%y: out f32[", shape, "40], %x: f32[40]) opts=[auto] {\n",
+                      loops, body, "store %y[", position, "%j], ", value, "\nend %j\n", ends,
+                      "}\n");
+}
+
+TEST(ChooseActions, LoopsThatChooseBetweenValuesAreWrittenOut) {
+  Chosen one = Choose(Stacked({3}), "znver4");
+  EXPECT_THAT(Simplified(one), AllOf(HasSubstr("unroll(0, 3)"), Not(HasSubstr("where"))));
+  EXPECT_EQ(Results(one.after, {120, 40}), Results(one.before, {120, 40})) << one.text;
+  Chosen two = Choose(Stacked({6, 6}), "haswell");
+  EXPECT_THAT(Simplified(two), AllOf(HasSubstr("opts=[unroll(0, 6), unroll(1, 6), upcast("),
+                                     Not(HasSubstr("where"))));
+  EXPECT_EQ(Results(two.after, {1440, 40}), Results(two.before, {1440, 40})) << two.text;
+}
+
+TEST(ChooseActions, ManyChoicesTogetherStayLoopsOutside) {
+  Chosen many = Choose(Stacked({2, 8, 8}), "znver4");
+  EXPECT_THAT(Simplified(many), AllOf(HasSubstr("unroll(1, 8), unroll(2, 8)"), HasSubstr("where"),
+                                      Not(HasSubstr("unroll(0, "))));
+  EXPECT_EQ(Results(many.after, {5120, 40}), Results(many.before, {5120, 40}));
+  Chosen longer = Choose(Stacked({9}), "znver4");
+  EXPECT_THAT(Simplified(longer), AllOf(HasSubstr("where"), Not(HasSubstr("unroll(0, 9)"))));
 }
 
 TEST(ChooseActions, KernelsThatDoNotAskStayAsTheyAre) {

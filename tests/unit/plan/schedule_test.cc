@@ -254,5 +254,20 @@ TEST_F(ScheduleTest, LargeReductionsAreTrees) {
             2);
 }
 
+// A core that has some of the values alone would compute all that they have in common.
+TEST_F(ScheduleTest, LoopsThatChooseBetweenValuesStayOnOneCore) {
+  const UOp* x = b_.Param("x", Scalar::kF32, {64, 512});
+  const UOp* row = b_.Reshape(x, {1, 64, 512});
+  const UOp* number = b_.Reshape(b_.Arange(b_.Index(4), Scalar::kI32), {4, 1, 1});
+  const UOp* value = row;
+  for (int64_t i = 0; i < 3; ++i) {
+    const UOp* is_it = b_.Make(Op::kCmpEq, {number, b_.ConstInt(Scalar::kI32, i)});
+    value = b_.Where(is_it, b_.Make(Op::kSqrt, {b_.Add(row, b_.Like(row, i + 9.0))}), value);
+  }
+  EXPECT_EQ(Check({value}, {Iota(Scalar::kF32, {64, 512})}), 1);
+  EXPECT_THAT(text_, HasSubstr("core_id"));
+  EXPECT_THAT(text_, HasSubstr("range 4 loop"));
+}
+
 }  // namespace
 }  // namespace svod
