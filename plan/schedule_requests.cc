@@ -157,8 +157,26 @@ bool Scheduler::GroupsLanes(const UOp* reduce) {
   }
   int64_t longest = dims_.RangeOf((*shape)[last - 1]).max;
   if (longest < kMinGroup) return false;
-  if (!IsContraction(reduce)) return true;
+  if (!IsContraction(reduce)) return !FoldsGroups(reduce->source(0));
   return IsMatrixVector(reduce) && FoldsNeighbours(reduce, last - 1);
+}
+
+// Whether some of what a value is computed from, element by element, are sums that fold in lanes
+// themselves: theirs lie side by side in memory, those of a sum of such sums do not.
+bool Scheduler::FoldsGroups(const UOp* value) {
+  absl::flat_hash_set<const UOp*> seen = {value};
+  std::vector<const UOp*> todo = {value};
+  while (!todo.empty()) {
+    const UOp* node = todo.back();
+    todo.pop_back();
+    if (node->op() == Op::kReduceAxis && GroupsLanes(node)) return true;
+    if (!IsElementwise(node->op()) && !IsMovement(node->op())) continue;
+    for (const UOp* source : node->sources()) {
+      bool is_whole = values_[source].elements >= values_[value].elements;
+      if (is_whole && seen.insert(source).second) todo.push_back(source);
+    }
+  }
+  return false;
 }
 
 // Whether both operands of a sum of products have what is folded along `axis` side by side in

@@ -137,6 +137,7 @@ class Scheduler {
   bool GroupsLanes(const UOp* reduce);
   bool IsMatrixVector(const UOp* reduce);
   bool FoldsNeighbours(const UOp* reduce, size_t axis);
+  bool FoldsGroups(const UOp* value);
   absl::Status Expand(int request);
   absl::Status ExpandReduce(int request);
   absl::Status ExpandGather(int request);

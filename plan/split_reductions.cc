@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "ir/evaluate.h"
 #include "ir/shape.h"
 #include "ir/status_macros.h"
@@ -33,7 +34,7 @@ class Splitter {
                               context_.Make(node->op(), node->dtype(), sources, node->argument()));
       }
       if (node->op() == Op::kReduceAxis) {
-        SVOD_ASSIGN_OR_RETURN(copy, Split(copy));
+        SVOD_ASSIGN_OR_RETURN(copy, Widened(copy));
       }
       copies[node] = copy;
       auto note = graph_.notes.find(node);
@@ -66,7 +67,102 @@ class Splitter {
            product->op() == Op::kMul && product->source(0) != product->source(1);
   }
 
+  static bool Rounds(const UOp* reduce) {
+    ReduceKind kind = reduce->arg<ReduceAxesArgument>().kind;
+    return reduce->dtype().is_float() && (kind == ReduceKind::kAdd || kind == ReduceKind::kMul);
+  }
+
+  // Halves are folded in f32 and rounded once, so that partial sums may be of it.
+  absl::StatusOr<const UOp*> Widened(const UOp* reduce) {
+    bool is_half = reduce->dtype() == Scalar::kF16 || reduce->dtype() == Scalar::kBF16;
+    if (!is_half || !Rounds(reduce) || IsContraction(reduce)) return Split(reduce);
+    const DType wide = Scalar::kF32;
+    SVOD_ASSIGN_OR_RETURN(const UOp* x, context_.Make(Op::kCast, wide, {reduce->source(0)}));
+    SVOD_ASSIGN_OR_RETURN(x, context_.Make(Op::kReduceAxis, {x}, reduce->argument()));
+    SVOD_ASSIGN_OR_RETURN(x, Split(x));
+    return context_.Make(Op::kCast, reduce->dtype(), {x});
+  }
+
+  // Whether dimensions [first, last] of `value`, counted from its end, lie side by side in all that
+  // it is computed from, or are of no account there.
+  bool LieAsOne(const UOp* value, size_t first, size_t last) {
+    absl::flat_hash_set<const UOp*> seen = {value};
+    std::vector<const UOp*> todo = {value};
+    while (!todo.empty()) {
+      const UOp* node = todo.back();
+      todo.pop_back();
+      absl::StatusOr<ShapeSpan> shape = shapes_.Of(node);
+      if (!shape.ok()) return false;
+      bool is_one = true;
+      for (size_t i = last; i <= std::min(first, shape->size()); ++i) {
+        is_one = is_one && IsConstInt((*shape)[shape->size() - i], 1);
+      }
+      if (is_one || IsInMemory(node)) continue;
+      if (!IsElementwise(node->op()) &&
+          !(node->op() == Op::kExpand && KeepsAll(node, first, last))) {
+        return false;
+      }
+      for (const UOp* source : node->sources()) {
+        if (seen.insert(source).second) todo.push_back(source);
+        if (node->op() == Op::kExpand) break;
+      }
+    }
+    return true;
+  }
+
+  static bool IsInMemory(const UOp* node) {
+    while (node->op() == Op::kReshape) node = node->source(0);
+    return node->op() == Op::kParam || node->op() == Op::kBuffer || node->op() == Op::kAfter ||
+           node->op() == Op::kContiguous || (node->op() == Op::kReduceAxis && IsContraction(node));
+  }
+
+  // Whether an EXPAND repeats all of those dimensions or none.
+  bool KeepsAll(const UOp* expand, size_t first, size_t last) {
+    absl::StatusOr<ShapeSpan> to = shapes_.Of(expand), from = shapes_.Of(expand->source(0));
+    if (!to.ok() || !from.ok() || from->size() != to->size()) return false;
+    size_t kept = 0, ones = 0;
+    for (size_t i = last; i <= first; ++i) {
+      const UOp* size = (*from)[from->size() - i];
+      kept += size == (*to)[to->size() - i] ? 1 : 0;
+      ones += IsConstInt(size, 1) ? 1 : 0;
+    }
+    return kept == first - last + 1 || ones == first - last + 1;
+  }
+
+  // A float sum over neighbouring dimensions of constant sizes that lie in memory as one is over
+  // that one; null for others.
+  absl::StatusOr<const UOp*> Merged(const UOp* reduce) {
+    const auto& argument = reduce->arg<ReduceAxesArgument>();
+    if (argument.axes.size() < 2 || !Rounds(reduce) || IsContraction(reduce)) return nullptr;
+    const auto first = static_cast<size_t>(argument.axes.front());
+    const auto last = static_cast<size_t>(argument.axes.back());
+    SVOD_ASSIGN_OR_RETURN(ShapeSpan shape, shapes_.Of(reduce->source(0)));
+    bool is_constant = std::all_of(argument.axes.begin(), argument.axes.end(), [&](int64_t axis) {
+      return IsConst(shape[static_cast<size_t>(axis)]);
+    });
+    if (!is_constant || last - first + 1 != argument.axes.size() ||
+        !LieAsOne(reduce->source(0), shape.size() - first, shape.size() - last)) {
+      return nullptr;
+    }
+    Shape one(shape.begin(), shape.begin() + static_cast<int64_t>(first) + 1);
+    for (size_t i = first + 1; i <= last; ++i) one.back() = dims_.Mul(one.back(), shape[i]);
+    one.insert(one.end(), shape.begin() + static_cast<int64_t>(last) + 1, shape.end());
+    SVOD_ASSIGN_OR_RETURN(const UOp* x, Reshaped(reduce->source(0), one));
+    SVOD_ASSIGN_OR_RETURN(x, Reduce(argument.kind, x, {argument.axes.front()}));
+    SVOD_ASSIGN_OR_RETURN(x, Split(x));
+    SVOD_ASSIGN_OR_RETURN(ShapeSpan to, shapes_.Of(reduce));
+    return Reshaped(x, to);
+  }
+
+  absl::StatusOr<const UOp*> Reshaped(const UOp* x, ShapeSpan to) {
+    std::vector<const UOp*> sources = {x};
+    sources.insert(sources.end(), to.begin(), to.end());
+    return context_.Make(Op::kReshape, sources);
+  }
+
   absl::StatusOr<const UOp*> Split(const UOp* reduce) {
+    SVOD_ASSIGN_OR_RETURN(const UOp* merged, Merged(reduce));
+    if (merged != nullptr) return merged;
     const auto& argument = reduce->arg<ReduceAxesArgument>();
     SVOD_ASSIGN_OR_RETURN(ShapeSpan shape, shapes_.Of(reduce->source(0)));
     double results = 1, folded = 1;
@@ -78,8 +174,7 @@ class Splitter {
       if (is_reduced && !IsConstInt(shape[i], 1)) last = static_cast<int64_t>(i);
     }
     if (last < 0 || folded > 1e18) return reduce;
-    bool rounds = reduce->dtype().is_float() &&
-                  (argument.kind == ReduceKind::kAdd || argument.kind == ReduceKind::kMul);
+    bool rounds = Rounds(reduce);
     bool is_parallel = folded >= kMinParallelFold && results <= kMaxParallelResults;
     bool is_inexact = rounds && !IsContraction(reduce) && folded > kMaxSequentialFold;
     if (!is_parallel && !is_inexact) return reduce;
@@ -110,9 +205,7 @@ class Splitter {
     }
     SVOD_ASSIGN_OR_RETURN(const UOp* whole, Reduce(argument.kind, partial, {last}));
     SVOD_ASSIGN_OR_RETURN(ShapeSpan to, shapes_.Of(reduce));
-    std::vector<const UOp*> sources = {whole};
-    sources.insert(sources.end(), to.begin(), to.end());
-    return context_.Make(Op::kReshape, sources);
+    return Reshaped(whole, to);
   }
 
   absl::StatusOr<const UOp*> Reduce(ReduceKind kind, const UOp* x, std::vector<int64_t> axes) {
