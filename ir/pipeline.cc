@@ -13,6 +13,7 @@
 #include "ir/passes/lower_reduce.h"
 #include "ir/passes/simplify.h"
 #include "ir/passes/simplify_ranges.h"
+#include "ir/passes/transpose_loads.h"
 #include "ir/status_macros.h"
 #include "ir/text.h"
 #include "ir/verify.h"
@@ -37,12 +38,14 @@ constexpr PassInfo kPasses[] = {
      "fold-constants, fold-identities and simplify-ranges to one fixpoint"},
     {"simplify-ranges", &RunSimplifyRanges, Property::kKernel,
      "what follows from the ranges of integers"},
+    {"transpose-loads", &RunTransposeLoads, Property::kKernel,
+     "loads squares by rows and turns them in registers"},
 };
 
 // guard-accesses closes it, too: a gate that simplify rewrote may no longer be seen to be a proof.
 constexpr const char* kKernelPipeline[] = {
-    "simplify",       "lower-reduce", "decompose-transcendentals",
-    "guard-accesses", "simplify",     "guard-accesses",
+    "simplify",       "transpose-loads", "lower-reduce",   "decompose-transcendentals",
+    "guard-accesses", "simplify",        "guard-accesses",
 };
 
 // The necessary passes alone.

@@ -117,16 +117,17 @@ class Chooser {
     int64_t lanes = ChooseLanes(analysis, loop, target_, pass_.ranges);
     if (lanes < 2) return;
     std::optional<LoopAction> transpose = ConsiderTranspose(analysis, loop);
-    // No more rows at a time than the cache keeps of those that meet in one of its sets.
-    if (transpose.has_value()) lanes = std::min(lanes, transpose->amount);
+    if (transpose.has_value()) {
+      lanes = std::min(transpose->amount, PowerOfTwoAtMost(MinExtent(loop.range)));
+    }
     actions_.push_back({Kind::kUpcast, loop.range->arg<AxisArgument>().axis, lanes});
     if (transpose.has_value()) actions_.push_back(*transpose);
   }
 
-  // What a loop reads with a stride, a loop around it reads side by side: some of its iterations
-  // at a time use what comes into the cache together.
+  // What a loop reads with a stride, a loop around it reads side by side: squares of their
+  // iterations read whole stretches of memory, which turn in registers.
   std::optional<LoopAction> ConsiderTranspose(LoopAnalysis& analysis, const LoopUse& loop) {
-    constexpr int64_t kAtOnce = 8, kFewBytes = 64;
+    constexpr int64_t kLeast = 4, kFewBytes = 64;
     if (loop.strided == 0) return std::nullopt;
     const LoopUse* around = nullptr;
     for (const UOp* node : analysis.order()) {
@@ -146,8 +147,14 @@ class Chooser {
         }
       }
     }
-    if (around == nullptr || MinExtent(around->range) < kAtOnce) return std::nullopt;
-    return LoopAction{Kind::kUnroll, around->range->arg<AxisArgument>().axis, kAtOnce};
+    if (around == nullptr) return std::nullopt;
+    int64_t side = std::min(
+        {LanesOf(loop.element_bytes, 1, target_), MinExtent(around->range), MinExtent(loop.range)});
+    side = PowerOfTwoAtMost(std::max<int64_t>(side, 1));
+    // Of shorter stretches at least what comes into the cache together is used together.
+    if (side < kLeast) side = 8;
+    if (MinExtent(around->range) < side) return std::nullopt;
+    return LoopAction{Kind::kUnroll, around->range->arg<AxisArgument>().axis, side};
   }
 
   absl::StatusOr<const UOp*> WithOpts() {

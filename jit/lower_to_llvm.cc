@@ -1,5 +1,6 @@
 #include "jit/lower_to_llvm.h"
 
+#include <algorithm>
 #include <limits>
 #include <string>
 #include <utility>
@@ -289,10 +290,36 @@ bool KernelLowering::IsNarrowComparison(const UOp* node) {
   return true;
 }
 
+// A choice of lanes by constants, of which each side may take lanes from a vector of its own, is
+// one shuffle; null for other choices.
+llvm::Value* KernelLowering::EmitBlend(const UOp* node) {
+  if (node->op() != Op::kWhere || !node->dtype().is_vector()) return nullptr;
+  const UOp* mask = node->source(0);
+  if (mask->op() != Op::kStack ||
+      !std::all_of(mask->sources().begin(), mask->sources().end(), IsConst)) {
+    return nullptr;
+  }
+  const UOp* from[2];
+  std::vector<int> lanes(static_cast<size_t>(node->dtype().lanes));
+  for (int side = 0; side < 2; ++side) {
+    const UOp* value = node->source(side + 1);
+    const bool takes = value->op() == Op::kLanes && value->source(0)->dtype() == node->dtype();
+    from[side] = takes ? value->source(0) : value;
+    for (size_t lane = 0; lane < lanes.size(); ++lane) {
+      if ((ConstInt(mask->source(static_cast<int>(lane))) != 0) != (side == 0)) continue;
+      lanes[lane] = takes ? value->arg<LanesArgument>().lanes[lane] : static_cast<int>(lane);
+      lanes[lane] += side * static_cast<int>(lanes.size());
+    }
+  }
+  return b_.CreateShuffleVector(ValueOf(from[0]), ValueOf(from[1]), lanes);
+}
+
 void KernelLowering::EmitNode(const UOp* node) {
   EnterNode(node);
   const Op op = node->op();
-  if (IsNarrowComparison(node)) {
+  if (Value* blend = EmitBlend(node); blend != nullptr) {
+    SetValue(node, blend);
+  } else if (IsNarrowComparison(node)) {
     llvm::Value *x = EmitNarrow(node->source(0)), *y = EmitNarrow(node->source(1));
     SetValue(node, op == Op::kCmpLt ? b_.CreateICmpSLT(x, y) : b_.CreateICmpSLE(x, y));
   } else if (IsLanewise(op)) {

@@ -67,6 +67,7 @@ class KernelLowering {
   void EmitVariables();
   void EmitNode(const UOp* node);
   Value* EmitVector(const UOp* node);
+  Value* EmitBlend(const UOp* node);
   bool IsNarrowComparison(const UOp* node);
   Value* EmitNarrow(const UOp* node);
   void EraseDeadInstructions();

@@ -7,11 +7,13 @@
 #include <cstdint>
 #include <cstdlib>
 
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23  // Linux 5.14; older ones refuse it, and then pages come one by one
-#endif
-
 namespace svod {
+namespace {
+
+// MADV_POPULATE_WRITE of Linux 5.14; older ones refuse it, and then pages come one by one.
+constexpr int kPopulateWrite = 23;
+
+}  // namespace
 
 void FillHeap(size_t size_bytes) {
   constexpr int kLargestOfHeap = 16 << 20;  // larger pieces are mappings of their own, as ever
@@ -23,7 +25,7 @@ void FillHeap(size_t size_bytes) {
   const uintptr_t begin = reinterpret_cast<uintptr_t>(piece) & ~(page_bytes - 1);
   const uintptr_t end = reinterpret_cast<uintptr_t>(piece) + size_bytes;
   // What it costs not to succeed is time.
-  (void)madvise(reinterpret_cast<void*>(begin), end - begin, MADV_POPULATE_WRITE);
+  (void)madvise(reinterpret_cast<void*>(begin), end - begin, kPopulateWrite);
   free(piece);
 }
 

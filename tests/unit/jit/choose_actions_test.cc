@@ -154,7 +154,7 @@ kernel @transpose(%y: out f32[19, 41], %x: f32[41, 19]) opts=[auto] {
 }
 )",
                          "znver4");
-  EXPECT_THAT(chosen.text, HasSubstr("opts=[upcast(1, 8), unroll(0, 8)]"));
+  EXPECT_THAT(chosen.text, HasSubstr("opts=[upcast(1, 16), unroll(0, 16)]"));
   EXPECT_EQ(Results(chosen.after, {19 * 41, 41 * 19}), Results(chosen.before, {19 * 41, 41 * 19}))
       << chosen.text;
 }
