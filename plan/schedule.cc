@@ -9,6 +9,7 @@
 #include "plan/schedule_emitter.h"
 #include "plan/scheduler.h"
 #include "plan/split_reductions.h"
+#include "plan/winograd.h"
 
 namespace svod {
 
@@ -214,6 +215,10 @@ absl::StatusOr<Schedule> ScheduleGraph(const Function& graph, const ScheduleOpti
   SVOD_RETURN_IF_ERROR(Verify(graph));
   auto context = std::make_shared<Context>();
   SVOD_ASSIGN_OR_RETURN(Imported imported, Import(graph, *context));
+  if (options.winograd_error > 0) {
+    SVOD_RETURN_IF_ERROR(
+        RewriteConvolutions(&imported.graph, context, options.winograd_error).status());
+  }
   SVOD_RETURN_IF_ERROR(SplitReductions(&imported.graph, *context));
   ScheduleDemands demands;
   // Each round adds demands, of which there are no more than nodes; two rounds are the rule.

@@ -12,7 +12,8 @@
 
 namespace svod {
 
-// What may be done with intermediate values. Every combination gives the same results, bit for bit.
+// What may be done with intermediate values. Every combination gives the same results, bit for bit,
+// but for winograd_error.
 struct ScheduleOptions {
   bool inline_values = true;  // recompute values in their consumers; else each op is a kernel
   bool stage_values = true;   // keep rows that a kernel needs several times in scratch memory
@@ -20,6 +21,9 @@ struct ScheduleOptions {
   int64_t max_stage_bytes = int64_t{1} << 18;
   // Longest loop over cores that a kernel's outer loops are split into; 1: kernels run on one core.
   int64_t max_launch_size = 32;
+  // Largest error that convolutions may have for the sake of fewer products, relative to what their
+  // products can sum up to at most (WinogradError); 0: sums stay as they are written.
+  double winograd_error = 0;
   bool operator==(const ScheduleOptions&) const = default;
 };
 

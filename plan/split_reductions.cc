@@ -2,12 +2,11 @@
 
 #include <algorithm>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "ir/evaluate.h"
 #include "ir/shape.h"
 #include "ir/status_macros.h"
-#include "plan/graph_order.h"
+#include "plan/rebuild_graph.h"
 
 namespace svod {
 namespace {
@@ -18,33 +17,10 @@ class Splitter {
       : graph_(*graph), context_(context), shapes_(context), dims_(shapes_.dims()) {}
 
   absl::Status Run() {
-    absl::flat_hash_map<const UOp*, const UOp*> copies;
-    std::vector<const UOp*> sources;
-    for (const UOp* node : GraphToposort(graph_.root)) {
-      sources.clear();
-      bool is_same = true;
-      for (const UOp* source : node->sources()) {
-        auto copy = copies.find(source);
-        sources.push_back(copy == copies.end() ? source : copy->second);
-        is_same = is_same && sources.back() == source;
-      }
-      const UOp* copy = node;
-      if (!is_same) {
-        SVOD_ASSIGN_OR_RETURN(copy,
-                              context_.Make(node->op(), node->dtype(), sources, node->argument()));
-      }
-      if (node->op() == Op::kReduceAxis) {
-        SVOD_ASSIGN_OR_RETURN(copy, Widened(copy));
-      }
-      copies[node] = copy;
-      auto note = graph_.notes.find(node);
-      if (copy != node && note != graph_.notes.end()) {
-        NodeNote moved = note->second;
-        graph_.notes.try_emplace(copy, std::move(moved));
-      }
-    }
-    graph_.root = copies.at(graph_.root);
-    return absl::OkStatus();
+    return RebuildGraph(&graph_, context_, [&](const UOp* node) -> absl::StatusOr<const UOp*> {
+      if (node->op() != Op::kReduceAxis) return node;
+      return Widened(node);
+    });
   }
 
  private:

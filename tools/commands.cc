@@ -53,6 +53,11 @@ absl::StatusOr<std::unique_ptr<Session>> MakeSession() {
     return UsageError(
         absl::StrCat("flag --threads: got ", settings.threads, ", expected 0 to 1024"));
   }
+  settings.schedule.winograd_error = absl::GetFlag(FLAGS_winograd_error);
+  if (!(settings.schedule.winograd_error >= 0)) {
+    return UsageError(absl::StrCat("flag --winograd_error: got ", settings.schedule.winograd_error,
+                                   ", expected at least 0"));
+  }
   absl::StatusOr<std::unique_ptr<Session>> session = Session::Create(settings);
   if (absl::IsInvalidArgument(session.status()) || absl::IsUnimplemented(session.status())) {
     return UsageError(session.status().message());

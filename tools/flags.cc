@@ -46,6 +46,9 @@ ABSL_FLAG(int, threads, 0, "threads that execute and compile; 0 for one a core")
 ABSL_FLAG(std::string, trace, "", "file for a Chrome trace of the last execution");
 ABSL_FLAG(std::string, triple, "", "target triple for printing code; empty for the host");
 ABSL_FLAG(svod::RepeatedFlag, var, {}, "value of a variable, as NAME=NUMBER");
+ABSL_FLAG(double, winograd_error, 0,
+          "largest error of 3 x 3 convolutions, relative to what their products can sum up to, for "
+          "the sake of fewer products; 0 for sums as they are written");
 
 namespace svod {
 namespace {

@@ -61,5 +61,6 @@ ABSL_DECLARE_FLAG(int, threads);
 ABSL_DECLARE_FLAG(std::string, trace);
 ABSL_DECLARE_FLAG(std::string, triple);
 ABSL_DECLARE_FLAG(svod::RepeatedFlag, var);
+ABSL_DECLARE_FLAG(double, winograd_error);
 
 #endif  // SVOD_TOOLS_FLAGS_H_

@@ -73,6 +73,7 @@ absl::StatusOr<RunResult> RunOnnx(Session& session, const std::string& path,
                                   bool random_inputs) {
   OnnxModelOptions options;
   options.dims = ImportOptions(dims).dims;
+  options.prepare.schedule = session.settings().schedule;
   options.prepare.task_runner = MakeTbbTaskRunner(&session.executor());
   SVOD_ASSIGN_OR_RETURN(KernelProvider provider, session.Provider());
   RunResult result;
@@ -119,6 +120,7 @@ absl::StatusOr<std::string> PlanOnnx(Session& session, const std::string& path,
                                      const std::vector<NamedBounds>& dims) {
   OnnxModelOptions options;
   options.dims = ImportOptions(dims).dims;
+  options.prepare.schedule = session.settings().schedule;
   SVOD_ASSIGN_OR_RETURN(KernelProvider provider, session.Provider());
   SVOD_ASSIGN_OR_RETURN(std::unique_ptr<OnnxModel> model, OnnxModel::Load(path, provider, options));
   std::vector<OnnxTensor> given;

@@ -305,6 +305,7 @@ absl::StatusOr<RunResult> Session::RunIn(const Module& module, const Function& f
   options.task_runner = MakeTbbTaskRunner(executor_.get());
   options.variables = request.variables;
   options.progress = request.progress;
+  options.schedule = settings_.schedule;
   SVOD_ASSIGN_OR_RETURN(options.search, Search(request.search, &result.searched));
   SVOD_ASSIGN_OR_RETURN(ExecutionPlan plan, Prepare(module, function.name(), provider, options));
   SVOD_RETURN_IF_ERROR(opts_->CheckUsed());
@@ -364,7 +365,8 @@ absl::StatusOr<std::string> Session::DescribePlan(const Function& function) cons
     return absl::StrCat("kernel @", function.name(), ": ", loops, "\n");
   }
   if (IsTensorGraph(function.root)) {
-    SVOD_ASSIGN_OR_RETURN(ScheduledGraphPtr scheduled, ScheduleAndPlan(function, {}));
+    SVOD_ASSIGN_OR_RETURN(ScheduledGraphPtr scheduled,
+                          ScheduleAndPlan(function, {.schedule = settings_.schedule}));
     return DescribeSchedule(scheduled->schedule, function.name(), scheduled->memory,
                             &scheduled->graph());
   }
@@ -394,7 +396,7 @@ absl::StatusOr<std::string> Session::Emit(const Function& function, Stage stage)
   std::vector<Function> kernels;
   std::shared_ptr<Context> owner = module_.context;
   if (IsTensorGraph(function.root)) {
-    SVOD_ASSIGN_OR_RETURN(schedule, ScheduleGraph(function));
+    SVOD_ASSIGN_OR_RETURN(schedule, ScheduleGraph(function, settings_.schedule));
     if (stage == Stage::kScheduled) return Print(schedule.module);
     owner = schedule.module.context;
     for (const Function& scheduled : schedule.module.functions) {

@@ -32,6 +32,7 @@ struct SessionSettings {
   std::string cache_dir;          // "off": no disk tier; "": the user's cache directory
   std::vector<std::string> opts;  // see KernelOpts
   int threads = 0;                // 0: one a core
+  ScheduleOptions schedule;       // of graphs of tensors
 };
 
 struct NamedTensor {

@@ -8,6 +8,7 @@
 #include "ir/evaluate.h"
 #include "ir/status_macros.h"
 #include "onnx.pb.h"
+#include "plan/winograd.h"
 #include "tools/match_inputs.h"
 #include "tools/onnx/fold_constants.h"
 #include "tools/onnx/model_file.h"
@@ -175,8 +176,27 @@ absl::StatusOr<ImportedOnnx> OnnxModel::ImportFor(absl::Span<const OnnxTensor> i
     absl::StatusOr<ImportedOnnx> imported = ImportOnnx(proto_, options, &needs);
     size_t before = fixed_.size();
     fixed_.insert(needs.inputs.begin(), needs.inputs.end());
+    if (imported.ok() && options_.prepare.schedule.winograd_error > 0) {
+      SVOD_RETURN_IF_ERROR(RewriteConvolutions(*imported));
+    }
     if (imported.ok() || fixed_.size() == before) return imported;
   }
+}
+
+// Before the constant part is taken out, so that the transforms of weights belong to it.
+absl::Status OnnxModel::RewriteConvolutions(ImportedOnnx& imported) const {
+  Function& function = imported.module.functions[0];
+  std::set<std::string> names;
+  for (const auto& [name, value] : imported.constants) names.insert(name);
+  std::vector<const UOp*> constants;
+  for (const UOp* node : Toposort(function.root)) {
+    if (node->op() == Op::kParam && names.contains(std::string(node->arg<ParamArgument>().name))) {
+      constants.push_back(node);
+    }
+  }
+  return svod::RewriteConvolutions(&function, imported.module.context,
+                                   options_.prepare.schedule.winograd_error, constants)
+      .status();
 }
 
 // A plan with the graph's constants bound.

@@ -88,6 +88,7 @@ class OnnxModel {
             KernelProvider provider, OnnxModelOptions options);
   absl::StatusOr<std::vector<OnnxTensor>> MatchInputs(absl::Span<const OnnxTensor> inputs) const;
   absl::StatusOr<ImportedOnnx> ImportFor(absl::Span<const OnnxTensor> matched);
+  absl::Status RewriteConvolutions(ImportedOnnx& imported) const;
   absl::StatusOr<ExecutionPlan> PrepareGraph(const ImportedOnnx& imported) const;
   absl::Status Fold(const FoldedPart& folded, ImportedOnnx& imported) const;
   std::string KeyOf(absl::Span<const OnnxTensor> inputs) const;

@@ -73,5 +73,31 @@ TEST(FoldConstantsTest, FoldedModelsGiveTheSame) {
   EXPECT_THAT(FloatsOf((*outputs)[1].tensor), ElementsAre(-3, -8));
 }
 
+// With an error allowed, a convolution's weights are transformed once, and the graph takes what
+// they became: 36 elements for each of the 9 that the model has.
+TEST(FoldConstantsTest, TransformsOfWeightsBelongToTheConstantPart) {
+  ModelMaker maker;
+  maker.Input("x", "1 48 12 12").Output("y");
+  const ConstantTensor weights = Waves({48, 48, 3, 3}, 0.7F);
+  maker.Floats("w", FloatsOf(weights), {48, 48, 3, 3});
+  SetInts(maker.Node("Conv", "x w", "c"), "pads", {1, 1, 1, 1});
+  maker.Node("Relu", "c", "y");
+  const OnnxTensor x = {"x", Waves({1, 48, 12, 12}, 0.3F)};
+  const std::vector<float> direct = FloatsOn(maker, {x});
+  OnnxModelOptions options;
+  options.prepare.schedule.winograd_error = 1;
+  auto model = Open(maker, options);
+  ASSERT_TRUE(model.ok()) << model.status();
+  auto plan = (*model)->Prepare({x});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  const auto& constants = (*plan)->imported.constants;
+  ASSERT_EQ(constants.size(), 1u);
+  EXPECT_EQ(constants[0].first, "folded_0");
+  EXPECT_THAT(constants[0].second.shape, ElementsAre(6, 6, 48, 48));
+  const std::vector<float> fast = FloatsOn(maker, {x}, options);
+  ASSERT_EQ(fast.size(), direct.size());
+  for (size_t i = 0; i < fast.size(); ++i) ASSERT_NEAR(fast[i], direct[i], 1e-3) << i;
+}
+
 }  // namespace
 }  // namespace svod
