@@ -102,7 +102,10 @@ class Tiler {
     }
     // Columns of several loops that lie next to one another in a panel are one loop there.
     int64_t outer = OuterColumns(rows_axis, axis);
-    if (outer >= 0 && Apply({{Kind::kPack, rows_axis, 2}, {Kind::kMerge, outer, 1}})) return;
+    if (outer >= 0 && Apply({{Kind::kPack, rows_axis, 2}, {Kind::kMerge, outer, 1}})) {
+      FitRows(rows_axis, outer, unrolls);
+      return;
+    }
     if (extent > lanes) Apply({{Kind::kSplit, axis, lanes}});
     Apply({{Kind::kPack, rows_axis, 1}});
   }
@@ -286,6 +289,23 @@ class Tiler {
     int64_t around = registers == 1 ? OuterColumns(rows, columns) : -1;
     if (around < 0 || 2 * accumulators + 4 > target_.vector_registers) return;
     AddUnroll(around, 2, unrolls);
+  }
+
+  // Merged columns may fill more registers than those that the tile was chosen for.
+  void FitRows(int64_t rows_axis, int64_t columns_axis, std::vector<LoopAction>* unrolls) {
+    LoopAnalysis analysis(kernel_.sink, pass_.ranges);
+    const LoopUse *rows = nullptr, *columns = nullptr;
+    for (const LoopUse& loop : analysis.loops()) {
+      if (loop.end != nullptr && AxisOf(loop) == rows_axis) rows = &loop;
+      if (loop.end != nullptr && AxisOf(loop) == columns_axis) columns = &loop;
+    }
+    if (rows == nullptr || columns == nullptr) return;
+    int64_t lanes = ChooseLanes(analysis, *columns, target_, pass_.ranges);
+    int64_t registers = std::max<int64_t>(1, lanes * columns->element_bytes / target_.vector_bytes);
+    int64_t tile = ChooseRows(*rows, registers, SumsIn(analysis, *columns).size());
+    for (LoopAction& unroll : *unrolls) {
+      if (unroll.axis == rows_axis) unroll.amount = tile;
+    }
   }
 
   // What the shared operands would take in scratch memory; 0 if that is not known.
