@@ -37,6 +37,9 @@ void AddExtraWorkloads(std::vector<Workload>* out) {
   product("mm1024_f16", {1024, 1024}, {1024, 1024}, {.dtype = Scalar::kF16}, "dtype");
   product("mm1024_i8", {1024, 1024}, {1024, 1024}, {.dtype = Scalar::kI8, .result = Scalar::kI32},
           "dtype");
+  // With as much error as the form with the fewest products has at most.
+  out->push_back(ConvolutionWorkload("conv3x3_winograd", {1, 64, 56, 56}, {64, 64, 3, 3}, 1, 1, 1));
+  out->back().winograd_error = 0.01;
   for (int64_t n : {1, 3, 17, 127, 1000, 1023}) {
     product(absl::StrCat("mm", n), {n, n}, {n, n}, {}, "odd");
   }

@@ -41,6 +41,7 @@ struct Workload {
   // What must be read and written at least.
   double read_bytes = 0, written_bytes = 0;
   int64_t stride = 1, padding = 0, groups = 1;  // of convolutions
+  double winograd_error = 0;                    // see ScheduleOptions
   bool is_extra = false;  // not one of the rows that peers outside this program run
 };
 
@@ -58,6 +59,10 @@ struct ProductOptions {
 };
 Workload MatmulWorkload(absl::string_view row, std::vector<int64_t> x, std::vector<int64_t> y,
                         const ProductOptions& options = {});
+
+// A convolution of x n, c, h, w with w o, c / groups, kh, kw of hashed operands.
+Workload ConvolutionWorkload(absl::string_view row, std::vector<int64_t> x, std::vector<int64_t> w,
+                             int64_t stride, int64_t padding, int64_t groups);
 
 // The parts of Workloads.
 void AddKernelWorkloads(std::vector<Workload>* workloads);

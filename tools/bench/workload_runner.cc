@@ -23,6 +23,7 @@ absl::StatusOr<PreparedWorkload> PrepareWorkload(const Workload& workload,
   options.task_runner = MakeTbbTaskRunner(&executor);
   options.allocate_parameters = false;
   options.schedule_cache = nullptr;
+  options.schedule.winograd_error = workload.winograd_error;
   const Module graph = BuildGraph(workload);
   SVOD_ASSIGN_OR_RETURN(
       ExecutionPlan plan,

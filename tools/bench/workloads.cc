@@ -88,31 +88,9 @@ void AddReductions(std::vector<Workload>* out) {
 }
 
 void AddConvolutions(std::vector<Workload>* out) {
-  auto add = [&](absl::string_view row, Dims x, Dims w, int64_t stride, int64_t padding,
-                 int64_t groups) {
-    const int64_t size = (x[2] + 2 * padding - w[2]) / stride + 1;
-    const double results = static_cast<double>(w[0] * size * size);
-    Workload workload = {.row = std::string(row),
-                         .group = "conv",
-                         .kind = WorkKind::kConvolution,
-                         .operands = {Hashed("x", x, 0), Hashed("w", w, 7)},
-                         .flops = 2 * results * static_cast<double>(w[1] * w[2] * w[3]),
-                         .written_bytes = 4 * results,
-                         .stride = stride,
-                         .padding = padding,
-                         .groups = groups};
-    workload.build = [=](TensorBuilder& b, const Nodes& in) {
-      return Convolution(b, in[0], in[1], nullptr,
-                         {.stride = {stride}, .padding = {padding}, .groups = groups});
-    };
-    for (const Operand& operand : workload.operands) {
-      workload.read_bytes += static_cast<double>(operand.size_bytes());
-    }
-    out->push_back(std::move(workload));
-  };
-  add("conv3x3", {1, 64, 56, 56}, {64, 64, 3, 3}, 1, 1, 1);
-  add("conv7x7s2", {1, 3, 224, 224}, {64, 3, 7, 7}, 2, 3, 1);
-  add("convdw", {1, 128, 56, 56}, {128, 1, 3, 3}, 1, 1, 128);
+  out->push_back(ConvolutionWorkload("conv3x3", {1, 64, 56, 56}, {64, 64, 3, 3}, 1, 1, 1));
+  out->push_back(ConvolutionWorkload("conv7x7s2", {1, 3, 224, 224}, {64, 3, 7, 7}, 2, 3, 1));
+  out->push_back(ConvolutionWorkload("convdw", {1, 128, 56, 56}, {128, 1, 3, 3}, 1, 1, 128));
 }
 
 void AddAttention(std::vector<Workload>* out) {
@@ -135,6 +113,29 @@ void AddAttention(std::vector<Workload>* out) {
 }
 
 }  // namespace
+
+Workload ConvolutionWorkload(absl::string_view row, Dims x, Dims w, int64_t stride, int64_t padding,
+                             int64_t groups) {
+  const int64_t size = (x[2] + 2 * padding - w[2]) / stride + 1;
+  const double results = static_cast<double>(w[0] * size * size);
+  Workload workload = {.row = std::string(row),
+                       .group = "conv",
+                       .kind = WorkKind::kConvolution,
+                       .operands = {Hashed("x", x, 0), Hashed("w", w, 7)},
+                       .flops = 2 * results * static_cast<double>(w[1] * w[2] * w[3]),
+                       .written_bytes = 4 * results,
+                       .stride = stride,
+                       .padding = padding,
+                       .groups = groups};
+  workload.build = [=](TensorBuilder& b, const Nodes& in) {
+    return Convolution(b, in[0], in[1], nullptr,
+                       {.stride = {stride}, .padding = {padding}, .groups = groups});
+  };
+  for (const Operand& operand : workload.operands) {
+    workload.read_bytes += static_cast<double>(operand.size_bytes());
+  }
+  return workload;
+}
 
 Workload MatmulWorkload(absl::string_view row, Dims x, Dims y, const ProductOptions& options) {
   const size_t rank = x.size();
