@@ -87,20 +87,6 @@ class Rewriter {
 
   // --- Building
 
-  // Elements begin to begin + size - 1 along `axis`, and then zeros up to `length` elements; what
-  // is not there is 0 as well.
-  const UOp* Part(const UOp* x, int64_t axis, int64_t begin, int64_t size, int64_t length) {
-    const UOp* extent = builder_.Dim(x, axis);
-    if (extent == nullptr) return nullptr;
-    const int64_t first = std::clamp<int64_t>(begin, 0, ConstInt(extent));
-    const int64_t end = std::clamp(begin + size, first, ConstInt(extent));
-    const int64_t low = std::clamp<int64_t>(first - begin, 0, length);
-    const int64_t high = length - low - (end - first);
-    x = builder_.ShrinkAxis(x, axis, builder_.Index(first), builder_.Index(end - first));
-    return builder_.PadAxis(x, axis, builder_.Like(x, 0), builder_.Index(low),
-                            builder_.Index(high));
-  }
-
   // Whether a node is a PAD with zeros, of constant sizes, along the picture's rows and columns.
   bool IsBorder(const UOp* node, const Convolution& found) {
     if (node->op() != Op::kPad || !IsConst(node->source(1)) ||
@@ -117,11 +103,12 @@ class Rewriter {
     return true;
   }
 
-  // The picture as [pictures, rows, columns, channels], with zeros behind up to whole patches. A
-  // border of zeros is part of the same copy.
+  // The picture as [pictures, rows, columns, channels], with zeros behind up to whole patches. What
+  // is copied is the picture alone: zeros around it are where patches are read, where they cost
+  // little, and a copy without conditions turns squares of elements in registers.
   const UOp* Picture(const Convolution& found, const WinogradForm& form) {
     const UOp* x = found.picture;
-    int64_t begin[2], length[2];
+    int64_t begin[2];
     for (size_t i : {0, 1}) {
       begin[i] = found.coordinates[static_cast<size_t>(found.spatial_axes[i])].begin;
     }
@@ -131,10 +118,19 @@ class Rewriter {
       }
       x = x->source(0);
     }
+    const UOp *sizes[2], *low[2], *high[2];
     for (size_t i : {0, 1}) {
-      const int64_t extent = ConstInt(found.spatial[i].extent);
-      length[i] = ((extent + form.tile - 1) / form.tile + 1) * form.tile;
-      x = Part(x, found.spatial_axes[i], begin[i], extent + 2, length[i]);
+      const UOp* extent = builder_.Dim(x, found.spatial_axes[i]);
+      if (extent == nullptr) return nullptr;
+      const int64_t results = ConstInt(found.spatial[i].extent);
+      const int64_t length = ((results + form.tile - 1) / form.tile + 1) * form.tile;
+      const int64_t first = std::clamp<int64_t>(begin[i], 0, ConstInt(extent));
+      const int64_t end = std::clamp(begin[i] + results + 2, first, ConstInt(extent));
+      const int64_t before = std::clamp<int64_t>(first - begin[i], 0, length);
+      sizes[i] = builder_.Index(end - first);
+      low[i] = builder_.Index(before);
+      high[i] = builder_.Index(length - before - (end - first));
+      x = builder_.ShrinkAxis(x, found.spatial_axes[i], builder_.Index(first), sizes[i]);
     }
     std::vector<int64_t> order;
     for (const auto* axes :
@@ -148,10 +144,12 @@ class Rewriter {
       x = builder_.ShrinkAxis(x, static_cast<int64_t>(axis), builder_.Index(coordinate.begin),
                               size);
     }
-    x = builder_.Reshape(builder_.Permute(x, order),
-                         {Extent(found.pictures), builder_.Index(length[0]),
-                          builder_.Index(length[1]), Extent(found.inputs)});
-    return builder_.Contiguous(x);
+    x = builder_.Contiguous(
+        builder_.Reshape(builder_.Permute(x, order),
+                         {Extent(found.pictures), sizes[0], sizes[1], Extent(found.inputs)}));
+    const UOp* none = builder_.Index(0);
+    return builder_.Pad(x, builder_.Const(Scalar::kF32, 0), {none, low[0], low[1], none},
+                        {none, high[0], high[1], none});
   }
 
   // The weights as [rows, columns, channels, outputs] of a window.

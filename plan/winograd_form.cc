@@ -10,7 +10,7 @@ using Matrix = WinogradForm::Matrix;
 
 // What moving and transforming takes, measured in products of a full register tile.
 constexpr double kTransformed = 10;  // an element of a transformed patch: computed, stored, read
-constexpr double kTransposed = 40;   // an element whose channel becomes the innermost dimension
+constexpr double kTransposed = 12;   // an element whose channel becomes the innermost dimension
 constexpr double kStreamed = 16;     // a weight that the second-level cache does not keep
 constexpr double kCachedWeights = 1 << 18;
 // The direct sum must cost so many times as much.
