@@ -99,6 +99,9 @@ Expression ScanBlocks(TensorBuilder& builder, ReduceKind kind, const UOp* x, int
   Expression scanned = ScanBlocks(builder, kind, totals, axis, true, next);
   Expression before(builder, builder.Unsqueeze(scanned, axis + 1));
   const UOp* result = builder.Reshape(Combined(kind, before, inside), shape);
+  // Whole blocks are computed, also where the last one sticks out: of a part of them an element's
+  // block would be a division.
+  if (!IsConstInt(rest, 0)) result = builder.Contiguous(result);
   return {builder, builder.ShrinkAxis(result, axis, builder.Index(0), size)};
 }
 
