@@ -72,6 +72,12 @@ class MemoryPlanner {
     return buffer;
   }
   static const UOp* SinkOf(const UOp* call) { return call->source(0); }
+  static bool HasConstSizes(const UOp* sink) {
+    absl::StatusOr<std::vector<const UOp*>> params = ParamsOf(sink);
+    return params.ok() && std::all_of(params->begin(), params->end(), [](const UOp* param) {
+             return std::all_of(param->sources().begin(), param->sources().end(), IsConst);
+           });
+  }
 
   absl::Status CollectBuffers() {
     absl::flat_hash_set<const UOp*> returned;
@@ -155,7 +161,8 @@ class MemoryPlanner {
       SVOD_ASSIGN_OR_RETURN(KernelAccesses * accesses, AccessesOf(SinkOf(op.node)));
       // A bound variable is not what the shapes of operands and parameters say.
       bool has_binds = op.node->sources().back()->op() == Op::kBind;
-      buffer.is_placed = !has_binds && accesses->HasSizeOf(position, buffer.node) &&
+      bool has_bound_sizes = has_binds && !HasConstSizes(SinkOf(op.node));
+      buffer.is_placed = !has_bound_sizes && accesses->HasSizeOf(position, buffer.node) &&
                          accesses->WritesWhole(position);
     }
     return absl::OkStatus();

@@ -151,12 +151,14 @@ absl::Status Scheduler::Run(Schedule* schedule) {
     SVOD_RETURN_IF_ERROR(BuildKernel(static_cast<int>(i)));
   }
   if (demands_.size() > demands) return absl::OkStatus();
+  SVOD_RETURN_IF_ERROR(ShareKernels());
   SVOD_RETURN_IF_ERROR(ScheduleEmitter(*this).Run(schedule));
   if (demands_.size() > demands) return absl::OkStatus();
   std::reverse(places_.begin(), places_.end());
   std::reverse(note_kernels_.begin(), note_kernels_.end());
   for (size_t i = 0; i < places_.size(); ++i) {
-    const Kernel& kernel = kernels_[static_cast<size_t>(note_kernels_[i])];
+    int number = note_kernels_[i] >= 0 ? note_kernels_[i] : KernelsOf(places_[i].value)[0];
+    const Kernel& kernel = kernels_[static_cast<size_t>(number)];
     places_[i].kernel =
         kernel.is_copy ? "copy" : std::string(kernel.sink->arg<FunctionArgument>().name);
   }

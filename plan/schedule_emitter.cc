@@ -117,7 +117,7 @@ void ScheduleEmitter::AddReads(int number) {
       if (s_.IsState(source) && !IsSnapshot(source, item.kernel)) {
         read_state(source);
       } else {
-        item.after.push_back(item_of_kernel_[s_.values_[source].kernel]);
+        for (int before : s_.KernelsOf(source)) item.after.push_back(item_of_kernel_[before]);
       }
     }
     return;
@@ -244,8 +244,36 @@ const UOp* ScheduleEmitter::StateOf(const UOp* state) {
 
 const UOp* ScheduleEmitter::ReadOf(const UOp* source, int kernel) {
   if (s_.IsState(source) && !IsSnapshot(source, kernel)) return StateOf(source);
-  const UOp* call = items_[item_of_kernel_[s_.values_[source].kernel]].call;
-  return s_.Make(Op::kAfter, DType(), {buffer_of_.at(source), call});
+  std::vector<const UOp*> sources = {ValueBuffer(source)};
+  for (int filler : s_.KernelsOf(source)) sources.push_back(items_[item_of_kernel_[filler]].call);
+  return s_.Make(Op::kAfter, DType(), sources);
+}
+
+// The buffer of a value; a part's is a view of the whole's.
+const UOp* ScheduleEmitter::ValueBuffer(const UOp* value) {
+  auto known = buffer_of_.find(value);
+  if (known != buffer_of_.end()) return known->second;
+  absl::StatusOr<ShapeSpan> shape = s_.shapes_.Of(value);
+  std::vector<const UOp*> sources;
+  if (shape.ok()) sources.assign(shape->begin(), shape->end());
+  int64_t byte_offset = 0;
+  const UOp* whole = value;
+  for (auto part = s_.part_of_.find(whole); part != s_.part_of_.end();
+       part = s_.part_of_.find(whole)) {
+    byte_offset += part->second.byte_offset;
+    whole = part->second.whole;
+  }
+  const UOp* buffer = nullptr;
+  if (whole != value) {
+    sources.insert(sources.begin(), ValueBuffer(whole));
+    buffer = s_.Make(Op::kBufferView, value->dtype(), sources, ViewArgument{byte_offset});
+  } else {
+    buffer = s_.Make(Op::kBuffer, value->dtype(), sources, BufferArgument{s_.next_buffer_id_++});
+  }
+  std::string name = NameOf(value);
+  if (!name.empty()) graph_.notes[buffer] = {name, 0, 0};
+  buffer_of_[value] = buffer;
+  return buffer;
 }
 
 // A buffer after the effect before this one and after everything that reads what it replaces.
@@ -292,17 +320,12 @@ absl::Status ScheduleEmitter::EmitItem(int number) {
   if (item.effect != nullptr) {
     sources.push_back(WriteOf(AssignedState(kernel.root), number));
   } else {
-    SVOD_ASSIGN_OR_RETURN(ShapeSpan shape, s_.shapes_.Of(kernel.root));
-    const UOp* buffer =
-        s_.Make(Op::kBuffer, kernel.root->dtype(), shape, BufferArgument{s_.next_buffer_id_++});
-    std::string name = NameOf(kernel.root);
-    if (!name.empty()) graph_.notes[buffer] = {name, 0, 0};
-    buffer_of_[kernel.root] = buffer;
-    sources.push_back(buffer);
+    sources.push_back(ValueBuffer(kernel.root));
   }
   for (size_t i = 1; i < kernel.operands.size(); ++i) {
     sources.push_back(ReadOf(kernel.operands[i].source, item.kernel));
   }
+  sources.insert(sources.end(), kernel.binds.begin(), kernel.binds.end());
   if (kernel.is_copy) sources.erase(sources.begin());
   item.call = s_.Make(kernel.is_copy ? Op::kCopy : Op::kCall, DType(), sources);
   return absl::OkStatus();
@@ -316,7 +339,7 @@ absl::StatusOr<const UOp*> ScheduleEmitter::EmitResult(const UOp* result) {
   if (value == result) return state;
   // A reshape of what is contiguous: the same bytes under other dimensions.
   SVOD_ASSIGN_OR_RETURN(ShapeSpan shape, s_.shapes_.Of(result));
-  std::vector<const UOp*> sources = {is_state ? BufferNode(value) : buffer_of_.at(value)};
+  std::vector<const UOp*> sources = {is_state ? BufferNode(value) : ValueBuffer(value)};
   sources.insert(sources.end(), shape.begin(), shape.end());
   const UOp* view = s_.Make(Op::kBufferView, result->dtype(), sources, ViewArgument{0});
   std::string name = NameOf(result);

@@ -44,6 +44,7 @@ class ScheduleEmitter {
   absl::StatusOr<const UOp*> EmitResult(const UOp* result);
   const UOp* BufferNode(const UOp* state);
   const UOp* ReadOf(const UOp* source, int kernel);
+  const UOp* ValueBuffer(const UOp* value);
   const UOp* StateOf(const UOp* state);
   const UOp* WriteOf(const UOp* state, int item);
   bool IsSnapshot(const UOp* source, int kernel) const;

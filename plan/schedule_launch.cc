@@ -314,12 +314,15 @@ absl::StatusOr<const UOp*> Scheduler::Canonicalise(const Kernel& kernel, const U
   }
   SVOD_RETURN_IF_ERROR(build_error_);
   std::string name = NameOf(kernel);
-  for (int i = 1;; ++i) {
-    std::string unique = i == 1 ? name : absl::StrCat(name, "_", i);
-    auto [it, is_new] = kernel_names_.try_emplace(unique, body);
-    if (!is_new && it->second != body) continue;
-    return Make(Op::kSink, DType(), body->sources(), FunctionArgument{true, unique, opts});
+  auto [named, is_new] = name_of_kernel_.try_emplace({body, name});
+  if (is_new) {
+    std::string& unique = named->second;
+    int& number = num_of_name_[name];
+    do {
+      unique = ++number == 1 ? name : absl::StrCat(name, "_", number);
+    } while (!kernel_names_.insert(unique).second);
   }
+  return Make(Op::kSink, DType(), body->sources(), FunctionArgument{true, named->second, opts});
 }
 
 std::string Scheduler::NameOf(const Kernel& kernel) {

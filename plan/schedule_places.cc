@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ir/status_macros.h"
+#include "plan/find_pieces.h"
 #include "plan/scheduler.h"
 
 namespace svod {
@@ -319,7 +320,41 @@ absl::Status Scheduler::Settle(const UOp* node) {
 
 absl::Status Scheduler::Materialise(const UOp* node) {
   for (int request : values_[node].requests) requests_[request].is_load = true;
-  return AddKernel(node);
+  return PutTogether(node) ? absl::OkStatus() : AddKernel(node);
+}
+
+// Whether a value needs no kernel, since its parts are in memory anyway and can be computed where
+// they belong in it.
+bool Scheduler::PutTogether(const UOp* node) {
+  std::vector<Piece> pieces = FindPieces(node, shapes_);
+  if (pieces.empty()) return false;
+  absl::flat_hash_set<const UOp*> seen;
+  for (const Piece& piece : pieces) {
+    if (part_of_.contains(piece.value) || !seen.insert(piece.value).second) return false;
+  }
+  for (const Piece& piece : pieces) {
+    part_of_[piece.value] = {node, piece.begin * node->dtype().size_bytes()};
+    parts_of_[node].push_back(piece.value);
+    values_[piece.value].is_forced = true;
+    values_[piece.value].force_reason = "a part of what is put together";
+  }
+  return true;
+}
+
+std::vector<int> Scheduler::KernelsOf(const UOp* value) const {
+  std::vector<int> kernels;
+  std::vector<const UOp*> stack = {value};
+  while (!stack.empty()) {
+    value = stack.back();
+    stack.pop_back();
+    auto parts = parts_of_.find(value);
+    if (parts == parts_of_.end()) {
+      kernels.push_back(values_.at(value).kernel);
+    } else {
+      stack.insert(stack.end(), parts->second.rbegin(), parts->second.rend());
+    }
+  }
+  return kernels;
 }
 
 // Every request becomes a load from scratch memory, which one request more fills.

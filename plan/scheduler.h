@@ -1,6 +1,7 @@
 // Scheduler: what the parts of scheduling share: schedule.cc (the graph), schedule_requests.cc (who
 // needs which element where), schedule_places.cc (where values live), schedule_kernels.cc
-// (kernels). Included by those only.
+// (kernels), schedule_launch.cc (cores) and schedule_shared.cc (kernels that many calls share).
+// Included by those only.
 #ifndef SVOD_PLAN_SCHEDULER_H_
 #define SVOD_PLAN_SCHEDULER_H_
 
@@ -123,6 +124,7 @@ class Scheduler {
     int num_locals = 0;
     bool is_copy = false;  // of operand 1, element by element
     const UOp* sink = nullptr;
+    std::vector<const UOp*> binds;  // of the sink's variables, where it is shared
   };
 
   // --- schedule_requests.cc
@@ -155,6 +157,7 @@ class Scheduler {
   absl::StatusOr<Decision> Decide(const UOp* node, Stage* stage);
   bool PlanStage(const Value& value, Stage* stage);
   absl::Status Materialise(const UOp* node);
+  bool PutTogether(const UOp* node);
   absl::Status UseStage(const UOp* node, Stage stage);
   void Note(const UOp* node, Place place, std::string reason);
 
@@ -195,6 +198,12 @@ class Scheduler {
   static const UOp* StorageOf(const UOp* state);
   int VersionOf(const UOp* state);
   bool IsStored(const UOp* node) const;
+  // The kernels that fill a value's memory.
+  std::vector<int> KernelsOf(const UOp* value) const;
+
+  // --- schedule_shared.cc
+  absl::StatusOr<const UOp*> WithoutNumbers(const Kernel& kernel, std::vector<const UOp*>* binds);
+  absl::Status ShareKernels();
 
   // --- schedule.cc
   absl::Status NumberStates();
@@ -220,9 +229,18 @@ class Scheduler {
   absl::flat_hash_map<const UOp*, int> kernel_of_effect_;                // ASSIGN -> kernel
   absl::flat_hash_map<const UOp*, int> version_of_;                      // of states
   absl::flat_hash_map<const UOp*, std::vector<const UOp*>> effects_on_;  // of storages, in order
-  absl::flat_hash_map<std::string, const UOp*> kernel_names_;            // name -> effect
+  absl::flat_hash_map<std::pair<const UOp*, std::string>, std::string> name_of_kernel_;
+  absl::flat_hash_map<std::string, int> num_of_name_;  // numbers that follow a name so far
+  absl::flat_hash_set<std::string> kernel_names_;
+  // Values whose memory others fill, a part each, and of each part in whose memory it lies.
+  struct Part {
+    const UOp* whole;
+    int64_t byte_offset;
+  };
+  absl::flat_hash_map<const UOp*, std::vector<const UOp*>> parts_of_;
+  absl::flat_hash_map<const UOp*, Part> part_of_;
   std::vector<PlaceNote> places_;
-  std::vector<int> note_kernels_;  // of places_
+  std::vector<int> note_kernels_;  // of places_; -1: whatever kernel fills its first part
   int64_t num_axes_ = 0, next_buffer_id_ = 0;
   absl::Status build_error_;
 };

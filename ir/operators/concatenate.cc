@@ -44,8 +44,14 @@ const UOp* Concatenate(TensorBuilder& builder, absl::Span<const UOp* const> tens
   }
   if (pieces.empty()) return tensors[0];
   // Of very many tensors, groups are put together first, in memory: an element that is chosen from
-  // hundreds of pieces takes the code generator seconds.
+  // hundreds of pieces takes the code generator seconds. Pieces that lie one after the other in the
+  // result are kept in memory by themselves, where the scheduler computes them in their places.
   constexpr size_t kMaxPieces = 16;
+  bool are_runs = true;
+  for (int64_t i = 0; i < axis; ++i) are_runs &= IsConstInt(builder.Dim(pieces[0], i), 1);
+  if (pieces.size() > kMaxPieces && are_runs) {
+    for (const UOp*& piece : pieces) piece = builder.Contiguous(piece);
+  }
   while (pieces.size() > kMaxPieces) {
     std::vector<const UOp*> groups;
     for (size_t i = 0; i < pieces.size(); i += kMaxPieces) {

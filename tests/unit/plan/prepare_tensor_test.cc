@@ -270,5 +270,24 @@ TEST(PrepareTensor, ShapesThatDoNotFitAreRefusedBeforeAnythingIsCompiled) {
   EXPECT_EQ(compiler.calls, 0);
 }
 
+TEST(PrepareTensor, NumbersOfSharedKernelsAreBoundAndNoVariablesOfThePlan) {
+  std::string text = "graph @g(%x: f32[16]) {\n", names;
+  for (int i = 0; i < 9; ++i) {
+    absl::StrAppend(&text, "  %a", i, " = %x * ", i + 2, "\n  %c", i, " = contiguous %a", i,
+                    "\n  %y", i, " = reduce_add %c", i, ", axes=[0]\n");
+    absl::StrAppend(&names, i == 0 ? "" : ", ", "%y", i);
+  }
+  FakeCompiler compiler;
+  PrepareOptions options;
+  options.schedule_cache = std::make_shared<ScheduleCache>();
+  ExecutionPlan plan = Must(Prepare(Parse(absl::StrCat(text, "  return ", names, "\n}\n")), "",
+                                    compiler.provider(), options));
+  EXPECT_EQ(compiler.calls.load(), 2);
+  EXPECT_TRUE(plan.variables().empty());
+  // What is between the kernels is in the arena, bound numbers or not.
+  EXPECT_EQ(plan.report().sum_bytes, 9 * 64);
+  EXPECT_EQ(plan.report().peak_bytes, 9 * 64);
+}
+
 }  // namespace
 }  // namespace svod

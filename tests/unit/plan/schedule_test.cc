@@ -7,9 +7,11 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "ir/evaluate_graph.h"
+#include "ir/operators/shaping.h"
 #include "ir/tensor_builder.h"
 #include "ir/text.h"
 #include "ir/verify.h"
+#include "plan/find_pieces.h"
 
 namespace svod {
 namespace {
@@ -105,6 +107,14 @@ class ScheduleTest : public ::testing::Test {
     const UOp* left = b_.Unsqueeze(x, -2);
     const UOp* right = b_.Unsqueeze(b_.Transpose(y, -1, -2), -3);
     return b_.ReduceAxis(ReduceKind::kAdd, b_.Mul(left, right), {-1}, false);
+  }
+
+  // x + 2, x + 3, ... of one row each: so many that what is put together from them is not chosen
+  // from element by element.
+  std::vector<const UOp*> Rows(const UOp* x, int num_rows) {
+    std::vector<const UOp*> rows;
+    for (int i = 0; i < num_rows; ++i) rows.push_back(b_.Add(x, b_.Like(x, i + 2)));
+    return rows;
   }
 
   absl::StatusOr<Schedule> schedule_ = absl::UnknownError("");
@@ -267,6 +277,85 @@ TEST_F(ScheduleTest, LoopsThatChooseBetweenValuesStayOnOneCore) {
   EXPECT_EQ(Check({value}, {Iota(Scalar::kF32, {64, 512})}), 1);
   EXPECT_THAT(text_, HasSubstr("core_id"));
   EXPECT_THAT(text_, HasSubstr("range 4 loop"));
+}
+
+TEST_F(ScheduleTest, PiecesAreFoundWhereTheyLieOneAfterTheOther) {
+  const UOp* x = b_.Param("x", Scalar::kF32, {1, 3, 2});
+  auto kept = [&](std::initializer_list<const UOp*> values) {
+    std::vector<const UOp*> result;
+    for (const UOp* value : values) result.push_back(b_.Contiguous(value));
+    return result;
+  };
+  ShapeAnalysis shapes(*context_);
+  const UOp* small = b_.ShrinkAxis(x, 1, b_.Index(0), b_.Index(1));
+  const std::vector<const UOp*> values = kept({x, small, b_.Mul(x, x)});
+  std::vector<Piece> pieces = FindPieces(b_.Contiguous(Concatenate(b_, values, 1)), shapes);
+  ASSERT_EQ(pieces.size(), 3u);
+  for (size_t i = 0; i < pieces.size(); ++i) EXPECT_EQ(pieces[i].value, values[i]);
+  EXPECT_EQ(pieces[0].begin, 0);
+  EXPECT_EQ(pieces[1].begin, 6);
+  EXPECT_EQ(pieces[2].begin, 8);
+  EXPECT_EQ(FindPieces(Concatenate(b_, values, 1), shapes).size(), 3u);
+  // Rows that take turns, values that are in no memory, sizes that are not known, other choices.
+  EXPECT_TRUE(FindPieces(Concatenate(b_, kept({x, b_.Mul(x, x)}), 2), shapes).empty());
+  EXPECT_TRUE(FindPieces(Concatenate(b_, {x, b_.Mul(x, x)}, 1), shapes).empty());
+  const UOp* n = b_.Param("n", Scalar::kF32, Shape{b_.Variable("n", 1, 5)});
+  EXPECT_TRUE(FindPieces(Concatenate(b_, kept({n, b_.Mul(n, n)}), 0), shapes).empty());
+  const UOp* chosen = b_.Where(b_.Make(Op::kCmpLt, {x, b_.Like(x, 3)}), values[0], values[2]);
+  EXPECT_TRUE(FindPieces(chosen, shapes).empty());
+  EXPECT_TRUE(FindPieces(x, shapes).empty());
+}
+
+TEST_F(ScheduleTest, ManyPiecesAreComputedInTheirPlaces) {
+  const UOp* x = b_.Param("x", Scalar::kF32, {5});
+  const UOp* all = Concatenate(b_, Rows(x, 40), 0);
+  // One kernel that knows its number when it is called, and no other moves anything.
+  EXPECT_EQ(Check({all}, {Iota(Scalar::kF32, {5})}), 1);
+  EXPECT_THAT(text_, HasSubstr("buffer_view"));
+  // What else reads the whole comes after all of it; a piece may be a result by itself.
+  const std::vector<const UOp*> rows = Rows(x, 20);
+  const UOp* whole = Concatenate(b_, rows, 0);
+  const UOp* sum = b_.ReduceAxis(ReduceKind::kAdd, b_.Mul(whole, whole), {0}, false);
+  Check({sum, whole, rows[3], b_.Reshape(whole, {20, 5})}, {Iota(Scalar::kF32, {5})});
+}
+
+TEST_F(ScheduleTest, PiecesThatAreInMemoryAlreadyAreCopied) {
+  const UOp* x = b_.Param("x", Scalar::kF32, {5});
+  std::vector<const UOp*> rows = Rows(x, 20);
+  rows[7] = x;
+  Check({Concatenate(b_, rows, 0)}, {Iota(Scalar::kF32, {5})});
+  EXPECT_THAT(text_, HasSubstr("copy "));
+  // One value cannot be in two places.
+  rows[9] = x;
+  Check({Concatenate(b_, rows, 0)}, {Iota(Scalar::kF32, {5})});
+  const std::vector<const UOp*> rest(rows.begin() + 1, rows.end());
+  Check({Concatenate(b_, rows, 0), Concatenate(b_, rest, 0)}, {Iota(Scalar::kF32, {5})});
+}
+
+TEST_F(ScheduleTest, KernelsThatDifferInNumbersAloneAreOne) {
+  const UOp* x = b_.Param("x", Scalar::kF32, {5});
+  auto scaled = [&](int begin, int end) {
+    std::vector<const UOp*> results;
+    for (int i = begin; i < end; ++i) {
+      const UOp* sum = b_.Add(b_.Mul(x, b_.Like(x, i + 0.25)), b_.Like(x, 3 * i + 0.5));
+      results.push_back(b_.Make(Op::kMax, {sum, b_.Like(x, 0)}));
+    }
+    return results;
+  };
+  EXPECT_EQ(Check(scaled(2, 9), {Iota(Scalar::kF32, {5})}), 7);
+  EXPECT_EQ(Check(scaled(2, 10), {Iota(Scalar::kF32, {5})}), 1);
+  EXPECT_THAT(text_, HasSubstr("bind %constant0, "));
+  EXPECT_THAT(text_, HasSubstr("max %7, 0.0"));
+}
+
+TEST_F(ScheduleTest, NumbersThatShapeTheCodeStayInIt) {
+  const UOp* x = b_.Param("x", Scalar::kF32, {5});
+  std::vector<const UOp*> divided, doubles;
+  for (int i = 2; i < 12; ++i) divided.push_back(b_.Make(Op::kFdiv, {x, b_.Like(x, i)}));
+  EXPECT_EQ(Check(divided, {Iota(Scalar::kF32, {5})}), 10);
+  const UOp* y = b_.Cast(x, Scalar::kF64);
+  for (int i = 2; i < 12; ++i) doubles.push_back(b_.Mul(y, b_.Like(y, i)));
+  EXPECT_EQ(Check(doubles, {Iota(Scalar::kF32, {5})}), 10);
 }
 
 }  // namespace
