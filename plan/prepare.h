@@ -71,6 +71,13 @@ struct PrepareOptions {
   // the same kernels from the schedule cache and the provider is not asked. Empty: always ask.
   std::string compiler;
 
+  // For a plan that runs but a few times, such as one that folds constants: how often, if it is
+  // known; 0: often. Kernels that take less time in all these runs than good code takes to make are
+  // asked of `quick_provider`, unless the schedule cache has them. It computes the same bits by
+  // worse code. Empty: `provider` makes all.
+  int64_t expected_runs = 0;
+  KernelProvider quick_provider;
+
   // Asked for each kernel before any is compiled, for one after the other and on the calling
   // thread, since other work would disturb its clock. The schedule cache's kernels are not used
   // then. Empty: no search.

@@ -267,22 +267,27 @@ absl::Status RunRun(absl::Span<const std::string> files, CommandStreams& streams
     return UsageError("flag --interpret: the interpreter has no kernels to profile or trace");
   }
   if (interpret && is_onnx) return UsageError("flag --interpret: not for ONNX models");
+  SVOD_ASSIGN_OR_RETURN(DebugOptions debug, EnvironmentDebugOptions());
+  std::string trace_path = absl::GetFlag(FLAGS_trace);
+  if (trace_path.empty()) trace_path = debug.trace_file;
+  const bool shows_times = absl::GetFlag(FLAGS_profile) || !trace_path.empty() || debug.level > 0;
+  request.is_only_run = request.repeat == 1 && request.search == 0 && !shows_times &&
+                        session->settings().opts.empty();
   SVOD_ASSIGN_OR_RETURN(RunResult result, is_onnx ? RunOnnx(*session, file, request, dims, false)
                                           : interpret ? session->Interpret(request)
                                                       : session->Run(request));
   streams.err << FormatSearch(result);
-  SVOD_ASSIGN_OR_RETURN(DebugOptions debug, EnvironmentDebugOptions());
   // A model's kernels are what its plan shows; they have no text to print beyond that.
   int level = is_onnx ? std::min(debug.level, 2) : debug.level;
   SVOD_RETURN_IF_ERROR(WriteDebug(*session, result, level, streams.err));
   if (absl::GetFlag(FLAGS_profile)) streams.err << FormatProfile(result);
-  std::string path = absl::GetFlag(FLAGS_trace);
-  if (path.empty()) path = debug.trace_file;
-  if (!path.empty()) {
-    std::ofstream trace(path);
+  if (!trace_path.empty()) {
+    std::ofstream trace(trace_path);
     trace << ChromeTrace(result.profiles);
     trace.close();
-    if (!trace) return absl::InvalidArgumentError(absl::StrCat(path, ": cannot write the trace"));
+    if (!trace) {
+      return absl::InvalidArgumentError(absl::StrCat(trace_path, ": cannot write the trace"));
+    }
   }
   return Deliver(result.outputs, streams);
 }

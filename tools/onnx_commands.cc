@@ -78,6 +78,8 @@ absl::StatusOr<RunResult> RunOnnx(Session& session, const std::string& path,
   SVOD_ASSIGN_OR_RETURN(KernelProvider provider, session.Provider());
   RunResult result;
   options.prepare.progress = request.progress;
+  if (request.is_only_run) options.prepare.expected_runs = 1;
+  SVOD_ASSIGN_OR_RETURN(options.prepare.quick_provider, session.QuickProvider());
   SVOD_ASSIGN_OR_RETURN(options.prepare.search, session.Search(request.search, &result.searched));
   int64_t start = NowNs();
   SVOD_ASSIGN_OR_RETURN(std::unique_ptr<OnnxModel> model, OnnxModel::Load(path, provider, options));

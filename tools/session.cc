@@ -237,6 +237,7 @@ absl::StatusOr<RunResult> Session::RunLine(absl::string_view line, absl::string_
   SVOD_RETURN_IF_ERROR(Verify(parsed.graph));
   RunRequest request;
   request.serial = serial;
+  request.is_only_run = true;
   SVOD_ASSIGN_OR_RETURN(std::vector<const UOp*> params, ParamsOf(parsed.graph.root));
   for (const UOp* param : params) {
     for (const NamedTensor& tensor : tensors) {
@@ -268,11 +269,25 @@ std::string Session::DescribeLevels(const ExecutionPlan& plan) {
 }
 
 absl::StatusOr<KernelProvider> Session::Provider() const {
+  SVOD_ASSIGN_OR_RETURN(CompileOptions compile, Compilation());
+  return ProviderOf(compile);
+}
+
+absl::StatusOr<KernelProvider> Session::QuickProvider() const {
+  SVOD_ASSIGN_OR_RETURN(DebugOptions debug, EnvironmentDebugOptions());
+  if (!debug.dump_directory.empty() || debug.gdb_events || debug.perfmap_events) {
+    return KernelProvider();
+  }
+  SVOD_ASSIGN_OR_RETURN(CompileOptions compile, Compilation());
+  compile.code_gen_level = 0;
+  return ProviderOf(compile);
+}
+
+absl::StatusOr<KernelProvider> Session::ProviderOf(const CompileOptions& compile) const {
   if (!target_.is_host) {
     return absl::FailedPreconditionError(
         absl::StrCat("code for CPU ", target_.cpu, " cannot run on this machine"));
   }
-  SVOD_ASSIGN_OR_RETURN(CompileOptions compile, Compilation());
   return KernelProvider([cache = cache_, opts = opts_, compile](const UOp* sink) {
     Context context;
     return cache->GetOrCompile(opts->Apply(sink, context), compile);
@@ -306,6 +321,10 @@ absl::StatusOr<RunResult> Session::RunIn(const Module& module, const Function& f
   options.variables = request.variables;
   options.progress = request.progress;
   options.schedule = settings_.schedule;
+  if (request.is_only_run) {
+    options.expected_runs = 1;
+    SVOD_ASSIGN_OR_RETURN(options.quick_provider, QuickProvider());
+  }
   SVOD_ASSIGN_OR_RETURN(options.search, Search(request.search, &result.searched));
   SVOD_ASSIGN_OR_RETURN(ExecutionPlan plan, Prepare(module, function.name(), provider, options));
   SVOD_RETURN_IF_ERROR(opts_->CheckUsed());

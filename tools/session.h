@@ -46,6 +46,8 @@ struct RunRequest {
   std::vector<std::pair<std::string, int64_t>> variables;
   bool serial = false;
   int repeat = 1;
+  // Nobody looks at its time: where that is short, code is made quickly rather than well.
+  bool is_only_run = false;
   int search = 0;  // forms of each kernel that a timed search may measure; 0: none
   std::function<void(const PrepareProgress&)> progress;  // of preparing; may be empty
 };
@@ -113,6 +115,8 @@ class Session {
   // Compiles for the session's target, through its cache, with the opts of the settings.
   // Errors: FailedPrecondition when the target is not this machine.
   absl::StatusOr<KernelProvider> Provider() const;
+  // The same with the least effort; empty where the environment asks to see code.
+  absl::StatusOr<KernelProvider> QuickProvider() const;
   // A search that appends what it finds to `searched`; empty for no measurements. Forms are
   // compiled and kept as those of Provider.
   absl::StatusOr<KernelSearch> Search(int measurements,
@@ -130,6 +134,7 @@ class Session {
  private:
   Session() = default;
   absl::StatusOr<CompileOptions> Compilation() const;
+  absl::StatusOr<KernelProvider> ProviderOf(const CompileOptions& compile) const;
   absl::StatusOr<RunResult> RunIn(const Module& module, const Function& function,
                                   const RunRequest& request);
 

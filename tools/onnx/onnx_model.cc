@@ -200,8 +200,10 @@ absl::Status OnnxModel::RewriteConvolutions(ImportedOnnx& imported) const {
 }
 
 // A plan with the graph's constants bound.
-absl::StatusOr<ExecutionPlan> OnnxModel::PrepareGraph(const ImportedOnnx& imported) const {
+absl::StatusOr<ExecutionPlan> OnnxModel::PrepareGraph(const ImportedOnnx& imported,
+                                                      int64_t expected_runs) const {
   PrepareOptions prepare = options_.prepare;
+  prepare.expected_runs = expected_runs;
   prepare.allocate_parameters = false;
   SVOD_ASSIGN_OR_RETURN(ExecutionPlan plan, svod::Prepare(imported.module, "", provider_, prepare));
   for (const auto& [name, constant] : imported.constants) {
@@ -216,7 +218,7 @@ absl::StatusOr<ExecutionPlan> OnnxModel::PrepareGraph(const ImportedOnnx& import
 
 // Runs the constant part, whose results are constants of the graph then.
 absl::Status OnnxModel::Fold(const FoldedPart& folded, ImportedOnnx& imported) const {
-  SVOD_ASSIGN_OR_RETURN(ExecutionPlan plan, PrepareGraph(folded.part));
+  SVOD_ASSIGN_OR_RETURN(ExecutionPlan plan, PrepareGraph(folded.part, /*expected_runs=*/1));
   SVOD_RETURN_IF_ERROR(Execute(plan));
   for (size_t i = 0; i < folded.results.size(); ++i) {
     const PlanTensor& output = plan.outputs()[i];
@@ -235,7 +237,7 @@ absl::StatusOr<OnnxPlan*> OnnxModel::Prepare(absl::Span<const OnnxTensor> inputs
   SVOD_ASSIGN_OR_RETURN(ImportedOnnx imported, ImportFor(matched));
   SVOD_ASSIGN_OR_RETURN(FoldedPart folded, TakeConstantPart(imported));
   if (!folded.results.empty()) SVOD_RETURN_IF_ERROR(Fold(folded, imported));
-  SVOD_ASSIGN_OR_RETURN(ExecutionPlan plan, PrepareGraph(imported));
+  SVOD_ASSIGN_OR_RETURN(ExecutionPlan plan, PrepareGraph(imported, options_.prepare.expected_runs));
   auto made = std::make_unique<OnnxPlan>(OnnxPlan{std::move(imported), std::move(plan)});
   key = KeyOf(matched);  // more inputs may be fixed now
   if (plans_.size() == kMaxPlans) plans_.erase(plans_.begin());

@@ -22,6 +22,8 @@ struct OnnxModelOptions {
   // Bounds of symbolic dimensions by name: one plan serves all sizes in them. Dimensions without
   // bounds have those of the first run, and others get a plan of their own.
   absl::flat_hash_map<std::string, DimBounds> dims;
+  // With a quick_provider, what is made of constants alone, which runs once, is compiled by it
+  // where that pays.
   PrepareOptions prepare;
 };
 
@@ -89,7 +91,8 @@ class OnnxModel {
   absl::StatusOr<std::vector<OnnxTensor>> MatchInputs(absl::Span<const OnnxTensor> inputs) const;
   absl::StatusOr<ImportedOnnx> ImportFor(absl::Span<const OnnxTensor> matched);
   absl::Status RewriteConvolutions(ImportedOnnx& imported) const;
-  absl::StatusOr<ExecutionPlan> PrepareGraph(const ImportedOnnx& imported) const;
+  absl::StatusOr<ExecutionPlan> PrepareGraph(const ImportedOnnx& imported,
+                                             int64_t expected_runs) const;
   absl::Status Fold(const FoldedPart& folded, ImportedOnnx& imported) const;
   std::string KeyOf(absl::Span<const OnnxTensor> inputs) const;
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "jit/kernel_cache.h"
 #include "tests/unit/onnx/model_maker.h"
 
 namespace svod {
@@ -97,6 +98,28 @@ TEST(FoldConstantsTest, TransformsOfWeightsBelongToTheConstantPart) {
   const std::vector<float> fast = FloatsOn(maker, {x}, options);
   ASSERT_EQ(fast.size(), direct.size());
   for (size_t i = 0; i < fast.size(); ++i) ASSERT_NEAR(fast[i], direct[i], 1e-3) << i;
+}
+
+TEST(FoldConstantsTest, WhatRunsOnceIsCompiledQuickly) {
+  ModelMaker maker = Weights();
+  maker.Node("Mul", "v w", "vw");
+  maker.Node("Add", "x vw", "y");
+  auto cache = KernelCache::Default();
+  ASSERT_TRUE(cache.ok()) << cache.status();
+  int num_quick = 0;
+  OnnxModelOptions options;
+  options.prepare.quick_provider = [&](const UOp* sink) {
+    ++num_quick;
+    CompileOptions compile;
+    compile.code_gen_level = 0;
+    return (*cache)->GetOrCompile(sink, compile);
+  };
+  EXPECT_THAT(FloatsOn(maker, {{"", FloatTensor({2}, {10, 20})}}, options), ElementsAre(13, 28));
+  EXPECT_EQ(num_quick, 1);
+  options.prepare.expected_runs = 1;
+  options.prepare.schedule_cache = nullptr;
+  EXPECT_THAT(FloatsOn(maker, {{"", FloatTensor({2}, {10, 20})}}, options), ElementsAre(13, 28));
+  EXPECT_EQ(num_quick, 3);
 }
 
 }  // namespace

@@ -289,5 +289,36 @@ TEST(PrepareTensor, NumbersOfSharedKernelsAreBoundAndNoVariablesOfThePlan) {
   EXPECT_EQ(plan.report().peak_bytes, 9 * 64);
 }
 
+TEST(PrepareTensor, KernelsOfAFewShortRunsAreMadeQuickly) {
+  // A kernel of some 20 ns, and one of some milliseconds.
+  constexpr absl::string_view kText = R"(
+graph @g(%x: f32[16], %y: f32[1024, 4096]) {
+  %a = add %x, 2.0
+  %b = exp %y
+  return %a, %b
+}
+)";
+  FakeCompiler good, quick;
+  PrepareOptions options;
+  options.schedule_cache = std::make_shared<ScheduleCache>();
+  options.compiler = "fake";
+  options.quick_provider = quick.provider();
+  auto made = [&](int64_t expected_runs) {
+    good.calls = quick.calls = 0;
+    options.expected_runs = expected_runs;
+    Must(Prepare(Parse(kText), "", good.provider(), options));
+    return std::pair(good.calls.load(), quick.calls.load());
+  };
+  EXPECT_EQ(made(1), std::pair(1, 1));
+  // What was made quickly is not for other plans of the graph.
+  EXPECT_EQ(made(1'000'000'000), std::pair(2, 0));
+  // What was made well is for all.
+  EXPECT_EQ(made(1), std::pair(0, 0));
+  options.schedule_cache = nullptr;
+  EXPECT_EQ(made(0), std::pair(2, 0));
+  options.quick_provider = nullptr;
+  EXPECT_EQ(made(1), std::pair(2, 0));
+}
+
 }  // namespace
 }  // namespace svod
