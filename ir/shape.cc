@@ -77,28 +77,39 @@ static bool ComesBefore(const Term& a, const Term& b) {
   return axis_of(a) < axis_of(b);
 }
 
-// floordiv(x, c) * c * k + floormod(x, c) * k is x * k.
+// A term without one of its factors.
+static Affine Without(const Term& term, const Atom& factor) {
+  Affine rest = Affine::Constant(term.coefficient);
+  for (const Atom& atom : term.atoms) {
+    if (!(atom == factor)) rest = rest * Affine::Of(atom);
+  }
+  return rest;
+}
+
+// floordiv(x, c) * c * k + floormod(x, c) * k is x * k, for a product k.
 Affine Dims::Recombine(Affine affine) {
-  auto single = [](const Term& term, Op op) {
-    return term.atoms.size() == 1 && term.atoms[0].node->op() == op;
-  };
+  auto is_zero = [](const Affine& a) { return a.exact && a.is_constant() && a.constant == 0; };
   for (const Term& rest : affine.terms) {
-    if (!single(rest, Op::kFloormod)) continue;
-    const UOp* mod = rest.atoms[0].node;
-    if (!IsConst(mod->source(1))) continue;
-    int64_t coefficient;
-    if (__builtin_mul_overflow(rest.coefficient, ConstInt(mod->source(1)), &coefficient)) continue;
-    for (const Term& whole : affine.terms) {
-      if (!single(whole, Op::kFloordiv) || whole.coefficient != coefficient) continue;
-      const UOp* quotient = whole.atoms[0].node;
-      if (quotient->source(0) != mod->source(0) || quotient->source(1) != mod->source(1)) continue;
-      Affine parts;
-      parts.terms = {rest};
-      Affine second;
-      second.terms = {whole};
-      Affine x = ranges_.AffineOf(mod->source(0)) * Affine::Constant(rest.coefficient);
-      Affine sum = affine - parts - second + x;
-      return sum.exact && IsSmall(sum) ? Recombine(std::move(sum)) : affine;
+    for (const Atom& atom : rest.atoms) {
+      const UOp* mod = atom.node;
+      if (mod->op() != Op::kFloormod || !IsConst(mod->source(1))) continue;
+      const Affine times = Without(rest, atom);
+      const Affine wanted = times * ranges_.AffineOf(mod->source(1));
+      for (const Term& whole : affine.terms) {
+        for (const Atom& other : whole.atoms) {
+          const UOp* quotient = other.node;
+          if (quotient->op() != Op::kFloordiv || quotient->source(0) != mod->source(0) ||
+              quotient->source(1) != mod->source(1) || !is_zero(Without(whole, other) - wanted)) {
+            continue;
+          }
+          Affine parts;
+          parts.terms = {rest};
+          Affine second;
+          second.terms = {whole};
+          Affine sum = affine - parts - second + ranges_.AffineOf(mod->source(0)) * times;
+          return sum.exact && IsSmall(sum) ? Recombine(std::move(sum)) : affine;
+        }
+      }
     }
   }
   return affine;
@@ -278,6 +289,8 @@ bool Dims::Same(const UOp* a, const UOp* b) {
   if (IsConst(a) && IsConst(b)) return ConstInt(a) == ConstInt(b);
   if (Normalize(a) == Normalize(b)) return true;
   Affine difference = ranges_.AffineOf(a) - ranges_.AffineOf(b);
+  if (!difference.exact || !IsSmall(difference)) return false;
+  difference = Recombine(std::move(difference));
   return difference.exact && difference.is_constant() && difference.constant == 0;
 }
 
