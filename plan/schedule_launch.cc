@@ -127,8 +127,10 @@ std::vector<Scheduler::LoopCut> Scheduler::CutTiles(const std::vector<const UOp*
       if (role == LoopRole::kBatch) {
         cut(loops[i], left, 1, 1);
       } else if (role == LoopRole::kColumn && is_last) {
-        // Few rows read an operand once: in stretches that prefetching has time for.
-        cut(loops[i], left, rows <= 2 * kFewRows ? kStretch : kTile, kTile);
+        // Few rows read an operand once: in stretches that prefetching has time for, or in a few
+        // where there are no more columns, since cores with some of the rows would all read it.
+        const int64_t stretch = std::clamp(ConstInt(loops[i]->source(0)) / 4, kTile, kStretch);
+        cut(loops[i], left, rows <= 2 * kFewRows ? stretch : kTile, kTile);
       } else if (role == LoopRole::kColumn) {
         int64_t extent = ConstInt(loops[i]->source(0));
         int64_t most = std::min(left, columns / (2 * kTile));

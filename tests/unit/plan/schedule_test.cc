@@ -358,5 +358,16 @@ TEST_F(ScheduleTest, NumbersThatShapeTheCodeStayInIt) {
   EXPECT_EQ(Check(doubles, {Iota(Scalar::kF32, {5})}), 10);
 }
 
+// A core with some of a few rows would read all of the other operand for them.
+TEST_F(ScheduleTest, CoresGetColumnsOfProductsOfFewRows) {
+  const UOp* x = b_.Param("x", Scalar::kF32, {8, 256});
+  const UOp* y = b_.Param("y", Scalar::kF32, {256, 512});
+  EXPECT_EQ(Check({Matmul(x, y)}, {Iota(Scalar::kF32, {8, 256}), Iota(Scalar::kF32, {256, 512})}),
+            1);
+  EXPECT_THAT(text_, HasSubstr("core_id 2"));
+  EXPECT_THAT(text_, HasSubstr("range 8 loop"));
+  EXPECT_THAT(text_, HasSubstr("range 256 loop"));
+}
+
 }  // namespace
 }  // namespace svod
