@@ -5,8 +5,10 @@
 #include <sys/stat.h>
 
 #include <chrono>
+#include <deque>
 #include <fstream>
 #include <memory>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -69,7 +71,7 @@ struct Compilation {
   Compilation() { context.setDiagnosticHandler(std::make_unique<RecordErrors>(&errors)); }
 };
 
-// What a thread keeps for one target: making a machine costs a third of a compilation, and a
+// What compilations for one target leave for the next: making a machine costs a third of one, and a
 // context with its passes a tenth.
 struct CodeGenerator {
   Target target;
@@ -78,36 +80,40 @@ struct CodeGenerator {
   std::unique_ptr<Compilation> compilation;  // null until an object is made
 };
 
-// The code generators of one thread, the last used first.
+// The code generators that nobody uses, the last used first. Threads: any.
 class CodeGenerators {
  public:
-  absl::StatusOr<CodeGenerator*> Get(const Target& target, llvm::CodeGenOptLevel level) {
-    for (size_t i = 0; i < generators_.size(); ++i) {
-      const CodeGenerator& each = *generators_[i];
-      if (each.level == level && each.target == target) {
-        std::rotate(generators_.begin(), generators_.begin() + i, generators_.begin() + i + 1);
-        return generators_.front().get();
+  // For the caller alone, until it gives it back.
+  absl::StatusOr<std::unique_ptr<CodeGenerator>> Take(const Target& target,
+                                                      llvm::CodeGenOptLevel level) {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      for (auto it = idle_.begin(); it != idle_.end(); ++it) {
+        if ((*it)->level != level || !((*it)->target == target)) continue;
+        std::unique_ptr<CodeGenerator> found = std::move(*it);
+        idle_.erase(it);
+        return found;
       }
     }
     SVOD_ASSIGN_OR_RETURN(auto machine, CreateTargetMachine(target, level));
-    if (generators_.size() == kMaxGenerators) generators_.pop_back();
-    generators_.insert(generators_.begin(), std::make_unique<CodeGenerator>(CodeGenerator{
-                                                target, level, std::move(machine), nullptr}));
-    return generators_.front().get();
+    return std::make_unique<CodeGenerator>(
+        CodeGenerator{target, level, std::move(machine), nullptr});
   }
-  // After a fatal error nothing of them may be used, or even destroyed.
-  void Abandon() {
-    for (std::unique_ptr<CodeGenerator>& each : generators_) (void)each.release();
-    generators_.clear();
+  void Give(std::unique_ptr<CodeGenerator> generator) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    idle_.push_front(std::move(generator));
+    if (idle_.size() > kMostIdle) idle_.pop_back();
   }
 
  private:
-  static constexpr size_t kMaxGenerators = 4;
-  std::vector<std::unique_ptr<CodeGenerator>> generators_;
+  static constexpr size_t kMostIdle = 128;  // two for each of many threads
+  std::mutex mutex_;
+  std::deque<std::unique_ptr<CodeGenerator>> idle_;
 };
 
-CodeGenerators& GeneratorsOfThread() {
-  thread_local CodeGenerators generators;
+CodeGenerators& Generators() {
+  // Leaked: threads may compile while static destructors run.
+  static auto& generators = *new CodeGenerators();
   return generators;
 }
 
@@ -173,23 +179,23 @@ absl::StatusOr<Target> TargetOf(const CompileOptions& options) {
   return options.target;
 }
 
-// Runs `body` on `compilation`, which is made if there is none. LLVM's fatal errors become a
-// Status, if the handler is installed; what LLVM was working on is then left where it is, since its
-// state is unknown.
+// Runs `body` on the generator's compilation, which is made if there is none. LLVM's fatal errors
+// become a Status, if the handler is installed; what LLVM was working with is then left where it
+// is, since its state is unknown, and `generator` becomes null.
 template <typename Body>
 absl::Status RunCompilation(const UOp* sink, const Dump& dump,
-                            std::unique_ptr<Compilation>& compilation, const Body& body) {
+                            std::unique_ptr<CodeGenerator>& generator, const Body& body) {
+  std::unique_ptr<Compilation>& compilation = generator->compilation;
   if (compilation == nullptr) compilation = std::make_unique<Compilation>();
   in_compilation = true;
   try {
-    absl::Status status = body(*compilation);
+    absl::Status status = body(*generator, *compilation);
     in_compilation = false;
     if (!compilation->errors.empty()) return CompilerFailure(sink, dump, compilation->errors);
     return status;
   } catch (const FatalLlvmError& error) {
     in_compilation = false;
-    (void)compilation.release();
-    GeneratorsOfThread().Abandon();
+    (void)generator.release();
     return CompilerFailure(sink, dump, error.reason);
   }
 }
@@ -212,23 +218,31 @@ absl::StatusOr<std::string> PrintStage(const Function& kernel, const CompileOpti
   lower.noalias = options.noalias;
   lower.notes = &kernel.notes;
   std::string text;
-  std::unique_ptr<Compilation> fresh;
-  SVOD_RETURN_IF_ERROR(RunCompilation(
-      kernel.root, Dump(options, kernel.root), fresh,
-      [&](Compilation& compilation) -> absl::Status {
+  auto generator = std::make_unique<CodeGenerator>(CodeGenerator{target, level, nullptr, nullptr});
+  if (assembly) {
+    SVOD_ASSIGN_OR_RETURN(generator, Generators().Take(target, level));
+  }
+  std::unique_ptr<Compilation> kept = std::move(generator->compilation);
+  absl::Status status = RunCompilation(
+      kernel.root, Dump(options, kernel.root), generator,
+      [&](CodeGenerator& taken, Compilation& compilation) -> absl::Status {
         SVOD_ASSIGN_OR_RETURN(compilation.kernel,
                               LowerToLlvm(kernel.root, target, compilation.context, lower));
         if (!assembly) {
           text = PrintModule(*compilation.kernel.module);
           return absl::OkStatus();
         }
-        SVOD_ASSIGN_OR_RETURN(CodeGenerator * generator, GeneratorsOfThread().Get(target, level));
         SVOD_RETURN_IF_ERROR(
-            AddPasses(compilation, *generator->machine, llvm::CodeGenFileType::AssemblyFile));
+            AddPasses(compilation, *taken.machine, llvm::CodeGenFileType::AssemblyFile));
         compilation.passes.run(*compilation.kernel.module);
         text = compilation.stream.str().str();
         return absl::OkStatus();
-      }));
+      });
+  if (assembly && generator != nullptr) {
+    generator->compilation = std::move(kept);
+    Generators().Give(std::move(generator));
+  }
+  SVOD_RETURN_IF_ERROR(status);
   return text;
 }
 
@@ -299,13 +313,16 @@ absl::StatusOr<ObjectCode> CompileToObject(const UOp* sink, const CompileOptions
   }
 
   ObjectCode object;
-  SVOD_ASSIGN_OR_RETURN(CodeGenerator * generator, GeneratorsOfThread().Get(target, level));
-  absl::Status status = RunCompilation(
-      sink, dump, generator->compilation, [&](Compilation& compilation) -> absl::Status {
-        return EmitObject(sink, lower, dump, *generator, compilation, object);
-      });
-  std::unique_ptr<Compilation>& kept = generator->compilation;
-  if (kept != nullptr && IsUsedUp(*kept, status)) kept = nullptr;
+  SVOD_ASSIGN_OR_RETURN(std::unique_ptr<CodeGenerator> generator, Generators().Take(target, level));
+  absl::Status status =
+      RunCompilation(sink, dump, generator,
+                     [&](const CodeGenerator& taken, Compilation& compilation) -> absl::Status {
+                       return EmitObject(sink, lower, dump, taken, compilation, object);
+                     });
+  if (generator != nullptr) {
+    if (IsUsedUp(*generator->compilation, status)) generator->compilation = nullptr;
+    Generators().Give(std::move(generator));
+  }
   SVOD_RETURN_IF_ERROR(status);
   if (dump.is_on()) {
     // A second run of the code generator; its first is timed above without this.

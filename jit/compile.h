@@ -44,10 +44,10 @@ struct ObjectCode {
 // target and the options only.
 // Errors: what Verify and LowerToLlvm say, their code kept; Internal for a failure in the code
 // generator, with its message, the kernel's name and its text or the file that holds it.
-// Threads: any number of calls at a time. Each thread keeps code generators for the targets that it
-// used last, with the constants of up to 64 kernels.
-// Cost: 0.5 ms, and 1 to 5 ms for a hundred instructions; the first of a thread and target 1.5 ms
-// more.
+// Threads: any number of calls at a time. Code generators are kept for the next call, on whatever
+// thread, with the constants of up to 64 kernels.
+// Cost: 0.5 ms, and 1 to 5 ms for a hundred instructions; the first of a target and level 1.5 ms
+// more, the first of a process 15 ms more.
 absl::StatusOr<ObjectCode> CompileToObject(const UOp* sink, const CompileOptions& options);
 
 // The stages between, for any target: LLVM IR with the notes' names, and assembly.

@@ -13,6 +13,7 @@
 #include "ir/pipeline.h"
 #include "ir/program.h"
 #include "ir/status_macros.h"
+#include "ir/text.h"
 #include "jit/choose_actions.h"
 #include "jit/kernel_table.h"
 #include "jit/source_note.h"
@@ -294,6 +295,19 @@ absl::StatusOr<std::shared_ptr<KernelCache>> KernelCache::Default() {
 
 namespace {
 
+// A loop that becomes vectors and a tail.
+constexpr absl::string_view kWarmUpKernel = R"(
+kernel @warm_up(%y: out f32[1000], %x: f32[1000]) opts=[auto] {
+  %i = range 1000 loop
+    %a = load %x[%i]
+    %b = mul %a, 0.5
+    %c = cmplt %a, %b
+    %d = where %c, %b, %a
+    store %y[%i], %d
+  end %i
+}
+)";
+
 // Keys name the target in full.
 absl::StatusOr<CompileOptions> WithTarget(const CompileOptions& options) {
   CompileOptions full = options;
@@ -393,6 +407,18 @@ std::vector<absl::StatusOr<KernelPtr>> KernelCache::CompileAll(absl::Span<const 
   results.reserve(sinks.size());
   for (const UOp* sink : sinks) results.push_back(made[position[sink]]);
   return results;
+}
+
+absl::Status KernelCache::WarmUp(const CompileOptions& options) {
+  SVOD_ASSIGN_OR_RETURN(CompileOptions full, WithTarget(options));
+  full.dump_directory.clear();
+  full.line_tables = false;
+  auto context = std::make_shared<Context>();
+  SVOD_ASSIGN_OR_RETURN(Module module, ParseModule(kWarmUpKernel, "warm_up", context));
+  SVOD_ASSIGN_OR_RETURN(const UOp* final_sink,
+                        state_->options.optimize(module.functions[0].root, *context, full));
+  SVOD_ASSIGN_OR_RETURN(ObjectCode object, state_->options.compile(final_sink, full));
+  return state_->session->Link(object.bytes, object.entry).status();
 }
 
 KernelPtr KernelCache::Find(const KernelKey& key) {

@@ -89,6 +89,12 @@ class KernelCache {
                                                     const CompileOptions& options,
                                                     const TaskRunner& runner);
 
+  // Compiles a small kernel that nobody gets, so that what the first compilation of a process pays
+  // for once, some 15 ms of it, is paid: a host calls this on a thread of its own, early, while it
+  // reads its program. Other calls need not wait for it. The cache and its statistics stay as they
+  // are. Errors: as GetOrCompile's.
+  absl::Status WarmUp(const CompileOptions& options = {});
+
   // The kernel that was compiled under a key of MakeKey or MakeSourceKey, if the cache has it; null
   // if not. The key's target must be spelt out. Cost: at most 100 ns.
   KernelPtr Find(const KernelKey& key);

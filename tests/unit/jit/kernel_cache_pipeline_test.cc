@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "ir/evaluate.h"
@@ -37,6 +38,33 @@ TEST(KernelCachePipelineTest, DefaultStepsCompileWhatRuns) {
     EXPECT_LE((*kernel)->code_bytes, 128);
   }
   EXPECT_EQ(cache->stats().compiles, 3);
+}
+
+TEST(KernelCachePipelineTest, WarmingUpLeavesNoTrace) {
+  auto cache = Create({});
+  for (int level : {0, 1}) {
+    CompileOptions options;
+    options.code_gen_level = level;
+    ASSERT_EQ(cache->WarmUp(options), absl::OkStatus());
+  }
+  KernelCacheStats stats = cache->stats();
+  EXPECT_EQ(stats.misses, 0);
+  EXPECT_EQ(stats.compiles, 0);
+  EXPECT_EQ(stats.kernels, 0);
+  EXPECT_EQ(stats.linked_code_bytes, 0);
+  CompileOptions wrong;
+  wrong.code_gen_level = 7;
+  EXPECT_THAT(std::string(cache->WarmUp(wrong).message()), HasSubstr("level, got 7"));
+}
+
+TEST(KernelCacheConcurrencyTest, WarmingUpAndCompilingGoSideBySide) {
+  auto cache = Create({});
+  std::thread warm_up([&] { EXPECT_EQ(cache->WarmUp(), absl::OkStatus()); });
+  Context context;
+  auto kernel = cache->GetOrCompile(Constant(context, "k", 2.5F));
+  warm_up.join();
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  EXPECT_EQ(RunConstant(*kernel), 2.5F);
 }
 
 // From text, through every pass and machine code, to the interpreter's bits; the interpreter reads
