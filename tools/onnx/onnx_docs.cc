@@ -61,7 +61,8 @@ are used where they lie, without a copy, if they are aligned. Sparse tensors, wi
 indices, are filled up with zeros when the model is loaded. External data must lie below the
 model's folder: absolute paths, `..`, links that lead out and ranges beyond the file are refused.
 
-Arithmetic on constants alone is run once, when a plan is made.
+Arithmetic on constants alone is run once, when a plan is made; so are the transforms of weights of
+convolutions that `--winograd_error`, or `PrepareOptions::schedule`, lets take fewer products.
 
 Functions of the model are expanded, If on a known condition is its branch and on another one a
 choice between both, Loop and Scan are unrolled. A Loop that data ends before its trip count works
