@@ -113,6 +113,8 @@ class Tiler {
  private:
   // Sums at once that hide the latency of a multiply-add, with two units of four cycles.
   static constexpr int64_t kMinSums = 8;
+  // Rows of a tile where it is known at run time only how many there are.
+  static constexpr int64_t kVariableRows = 8;
   // Rows at least so far apart share few cache sets, and hardly a page.
   static constexpr int64_t kFarBytes = 1024;
 
@@ -239,6 +241,10 @@ class Tiler {
   int64_t ChooseRows(const LoopUse& rows, int64_t registers, size_t num_sums) {
     int64_t most =
         (target_.vector_registers - 2 - registers) / (registers * static_cast<int64_t>(num_sums));
+    if (!IsConst(rows.range->source(0)) && MinExtent(rows.range) >= 1) {
+      // However few there are, so many are computed.
+      return std::max<int64_t>(1, std::min({most, kVariableRows, MaxExtent(rows.range)}));
+    }
     most = std::min<int64_t>(most, MinExtent(rows.range));
     if (most < 2) return 1;
     int64_t extent = MaxExtent(rows.range), best = most;
@@ -336,7 +342,7 @@ class Tiler {
       bool is_next = is_plain &&
                      analysis.StrideOf(operand->source(0)->source(1), columns.range, &stride) &&
                      stride == 1;
-      if (!is_next && reuse >= kFewRows) return true;
+      if (!is_next && MaxExtent(rows.range) >= kFewRows) return true;
     }
     if (reuse < 2 * tile) return false;
     for (const UOp* sum : sums) {

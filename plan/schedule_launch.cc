@@ -42,7 +42,8 @@ namespace {
 // neither, when both operands move with them or none does.
 enum class LoopRole : uint8_t { kBatch, kRow, kColumn };
 
-// Empty when the kernel is not one sum of products in a nest of loops of constant extent.
+// Empty when the kernel is not one sum of products in a nest of loops, of which only rows may be of
+// variable extent.
 std::vector<LoopRole> RolesIn(const UOp* sink, const std::vector<const UOp*>& loops) {
   std::vector<const UOp*> order = Toposort(sink);
   const UOp* sum = nullptr;
@@ -61,8 +62,9 @@ std::vector<LoopRole> RolesIn(const UOp* sink, const std::vector<const UOp*>& lo
   if (open.DependsOn(row, loops.back()) || !open.DependsOn(column, loops.back())) return {};
   std::vector<LoopRole> roles;
   for (const UOp* loop : loops) {
-    if (!IsConst(loop->source(0)) || ConstInt(loop->source(0)) < 1) return {};
     bool in_row = open.DependsOn(row, loop), in_column = open.DependsOn(column, loop);
+    const bool is_variable = !IsConst(loop->source(0));
+    if (is_variable ? in_column || !in_row : ConstInt(loop->source(0)) < 1) return {};
     roles.push_back(in_row == in_column ? LoopRole::kBatch
                     : in_row            ? LoopRole::kRow
                                         : LoopRole::kColumn);
@@ -110,9 +112,12 @@ std::vector<Scheduler::LoopCut> Scheduler::CutTiles(const std::vector<const UOp*
   int64_t left = wanted, columns = 1, rows = 1;
   for (size_t i = 0; i < roles.size(); ++i) {
     if (roles[i] == LoopRole::kBatch) continue;
-    (roles[i] == LoopRole::kColumn ? columns : rows) *= ConstInt(loops[i]->source(0));
+    int64_t& product = roles[i] == LoopRole::kColumn ? columns : rows;
+    const double extent = static_cast<double>(dims_.RangeOf(loops[i]->source(0)).max);
+    product = static_cast<int64_t>(std::min(static_cast<double>(product) * extent, 1e15));
   }
   auto cut = [&](const UOp* loop, int64_t most, int64_t smallest, int64_t tile) {
+    if (!IsConst(loop->source(0))) return;
     int64_t extent = ConstInt(loop->source(0));
     auto [chunks, size] = ChunksOf(extent, std::min(most, left), smallest, tile);
     if (chunks < 2) return;
@@ -213,7 +218,16 @@ Scheduler::Launch Scheduler::PlanLaunch(const Kernel& kernel, const UOp* effect)
   size_t most = std::min(loops.size(), static_cast<size_t>(kernel.hoisted_depth));
   if (wanted < 2) return launch;
   std::vector<LoopCut> cuts;
-  if (kernel.has_contraction && most == loops.size()) cuts = CutTiles(loops, whole, wanted);
+  if (kernel.has_contraction && most == loops.size()) {
+    cuts = CutTiles(loops, whole, wanted);
+    // A chunk of rows of which there may be none is computed row by row: tiles gain more than
+    // cores.
+    const bool has_variable_rows = !RolesIn(whole, loops).empty() &&
+                                   std::any_of(loops.begin(), loops.end(), [](const UOp* loop) {
+                                     return !IsConst(loop->source(0));
+                                   });
+    if (cuts.empty() && has_variable_rows) return launch;
+  }
   if (cuts.empty()) {
     // Iterations that choose between values share what these have in common: on one core.
     std::vector<const UOp*> outer(loops.begin(), loops.begin() + static_cast<int64_t>(most));

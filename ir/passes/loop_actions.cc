@@ -181,7 +181,7 @@ class Actor {
       base_ = Make(Op::kMin, {base_, last});
       return absl::OkStatus();
     }
-    if (action_.kind == Kind::kUnroll) {
+    if (action_.kind == Kind::kUnroll && (updates_ || IsConst(extent) || smallest < 1)) {
       return Illegal("the extent may be below the amount, or is updated in place");
     }
     is_masked_ = true;
@@ -243,9 +243,16 @@ class Actor {
       auto other = shared.find(node);
       return other == shared.end() ? node : other->second;
     };
+    std::vector<const UOp*> counters(copies, base_);
     for (size_t copy = 0; copy < copies; ++copy) {
-      int64_t offset = static_cast<int64_t>(copy);
-      of[copy][loop_] = offset == 0 ? base_ : Make(Op::kAdd, {base_, context_.Index(offset)});
+      if (copy > 0) {
+        counters[copy] = Make(Op::kAdd, {base_, context_.Index(static_cast<int64_t>(copy))});
+      }
+      of[copy][loop_] = counters[copy];
+      if (!is_masked_) continue;
+      // Beyond the end the last iteration is computed again, and not stored.
+      const UOp* last = Make(Op::kAdd, {loop_->source(0), context_.Index(-1)});
+      of[copy][loop_] = Make(Op::kMin, {counters[copy], last});
     }
     for (const UOp* node : order_) {
       if (node == loop_) continue;
@@ -282,12 +289,31 @@ class Actor {
           sources.push_back(is_loop ? outer_ : find(source, copy));
         }
         if (!varies && sources == node->sources()) continue;
+        if (is_masked_ && node->op() == Op::kStore && !private_.contains(BaseBuffer(node))) {
+          SVOD_ASSIGN_OR_RETURN(sources[0], StoredAt(node->source(0), sources[0], counters[copy]));
+        }
         SVOD_ASSIGN_OR_RETURN(const UOp* made,
                               context_.Make(node->op(), node->dtype(), sources, node->argument()));
         (varies ? of[copy] : shared)[node] = made;
       }
     }
     return find(sink_, 0);
+  }
+
+  // The INDEX of a store of iteration `counter`, gated to be none of those beyond the end; `copy`
+  // is that of the iteration which is computed instead.
+  absl::StatusOr<const UOp*> StoredAt(const UOp* index, const UOp* copy, const UOp* counter) {
+    Replaced replaced = {{loop_, counter}};
+    SVOD_ASSIGN_OR_RETURN(const UOp* position, CopyNodes(index->source(1), replaced, context_));
+    const UOp* gate = Make(Op::kCmpLt, {counter, loop_->source(0)});
+    if (copy->num_sources() == 3) {
+      const UOp* own = copy->source(2);
+      if (own->dtype().is_vector()) gate = SplatOf(gate, own->dtype().lanes);
+      gate = Make(Op::kAnd, {own, gate});
+    } else if (position->dtype().is_vector()) {
+      gate = SplatOf(gate, position->dtype().lanes);
+    }
+    return context_.Make(Op::kIndex, {copy->source(0), position, gate});
   }
 
   // Lane l folds every amount-th element from l on; then lanes fold in halves.
