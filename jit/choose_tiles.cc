@@ -344,7 +344,10 @@ class Tiler {
                      stride == 1;
       if (!is_next && MaxExtent(rows.range) >= kFewRows) return true;
     }
-    if (reuse < 2 * tile) return false;
+    // Putting rows that lie as they are read into a panel costs about as much as reading them from
+    // afar for so many tiles: 28 x 1024 x 1024 takes 280 us without, 399 us with.
+    constexpr int64_t kFewTiles = 2;
+    if (reuse <= kFewTiles * tile) return false;
     for (const UOp* sum : sums) {
       for (const UOp* range : sum->sources().subspan(1)) {
         if (analysis.FarthestStride(range, rows.range) >= kFarBytes) return true;

@@ -97,6 +97,14 @@ TEST(ChooseActions, MatmulsBecomeRegisterTiles) {
   }
 }
 
+TEST(ChooseActions, TwoTilesReadRowsFarApartAsTheyLie) {
+  Chosen chosen = Choose(Matmul(16, 272, 9), "znver4");
+  EXPECT_THAT(chosen.text, AllOf(HasSubstr("unroll(0, 8)"), Not(HasSubstr("pack"))));
+  EXPECT_EQ(Results(chosen.after, {16 * 272, 16 * 9, 9 * 272}),
+            Results(chosen.before, {16 * 272, 16 * 9, 9 * 272}))
+      << chosen.text;
+}
+
 TEST(ChooseActions, RowsFarApartArePacked) {
   Chosen chosen = Choose(Matmul(40, 272, 9), "znver4");
   EXPECT_THAT(chosen.text, AllOf(HasSubstr("pack(0, 1)"), HasSubstr("local f32")));
