@@ -3,6 +3,7 @@
 // A gate guards in one of three ways: a false constant drops the access, a scalar branches around
 // it, a vector masks its lanes. Memory behind a false gate is never touched.
 #include <algorithm>
+#include <optional>
 
 #include "ir/check.h"
 #include "jit/lowering.h"
@@ -150,6 +151,21 @@ llvm::Value* KernelLowering::LoadLanes(const Place& place, llvm::FixedVectorType
   return Concatenate(std::move(parts));
 }
 
+// The one lane that a constant mask leaves; nullopt for others.
+static std::optional<int> OnlyLane(llvm::Value* mask) {
+  auto* constant = llvm::dyn_cast_or_null<llvm::Constant>(mask);
+  if (constant == nullptr) return std::nullopt;
+  auto* type = llvm::cast<llvm::FixedVectorType>(mask->getType());
+  std::optional<int> only;
+  for (unsigned lane = 0; lane < type->getNumElements(); ++lane) {
+    llvm::Constant* bit = constant->getAggregateElement(lane);
+    if (bit == nullptr || bit->isNullValue()) continue;
+    if (only.has_value()) return std::nullopt;
+    only = static_cast<int>(lane);
+  }
+  return only;
+}
+
 void KernelLowering::StoreLanes(const Place& place, Value* value, Value* mask) {
   auto* type = llvm::cast<llvm::FixedVectorType>(value->getType());
   const int lanes = static_cast<int>(type->getNumElements());
@@ -162,6 +178,13 @@ void KernelLowering::StoreLanes(const Place& place, Value* value, Value* mask) {
       // Lanes are stored in order, so that of two with one address the last one stays.
       Annotate(place, b_.CreateMaskedScatter(part, Slice(place.addresses, first, count),
                                              place.alignment, part_mask));
+    } else if (std::optional<int> only = OnlyLane(part_mask); only.has_value()) {
+      // LLVM would store as many bytes as the lane had before it was narrowed.
+      Value* address = b_.CreateConstGEP1_64(type->getElementType(), place.address, first + *only);
+      Value* element = b_.CreateExtractElement(part, static_cast<uint64_t>(*only));
+      const auto offset = static_cast<uint64_t>(first + *only) * type->getScalarSizeInBits() / 8;
+      Annotate(place, b_.CreateAlignedStore(element, address,
+                                            llvm::commonAlignment(place.alignment, offset)));
     } else {
       Value* address = b_.CreateConstGEP1_64(type->getElementType(), place.address, first);
       Annotate(place, b_.CreateMaskedStore(part, address, place.alignment, part_mask));
