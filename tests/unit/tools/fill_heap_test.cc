@@ -16,14 +16,14 @@
 namespace svod {
 namespace {
 
+// Sanitizers have allocators of their own.
+#ifndef SVOD_TEST_SANITIZER
 int64_t PageFaults() {
   rusage usage;
   getrusage(RUSAGE_SELF, &usage);
   return usage.ru_minflt;
 }
 
-#ifndef SVOD_TEST_SANITIZER
-// Sanitizers have allocators of their own.
 TEST(FillHeapTest, WhatIsAllocatedAfterwardsIsMapped) {
   constexpr size_t kBytes = size_t{8} << 20;
   const auto page_bytes = static_cast<size_t>(sysconf(_SC_PAGESIZE));
