@@ -47,16 +47,6 @@ std::optional<Atom> NextCounter(const Affine& affine, RangeAnalysis& ranges) {
   return std::nullopt;
 }
 
-// A term without one of its atoms.
-Affine Cofactor(const Term& term, const Atom* atom) {
-  if (term.atoms.size() == 1) return Affine::Constant(term.coefficient);
-  Affine cofactor;
-  cofactor.terms.push_back(term);
-  auto& atoms = cofactor.terms[0].atoms;
-  atoms.erase(atoms.begin() + (atom - term.atoms.begin()));
-  return cofactor;
-}
-
 // An upper bound of a sum, 128 bits wide; nullopt if there is none that wide.
 class UpperBound {
  public:

@@ -96,4 +96,13 @@ bool IsSmall(const Affine& affine) {
                      [](const Term& term) { return term.atoms.size() <= kMaxAffineAtoms; });
 }
 
+Affine Cofactor(const Term& term, const Atom* atom) {
+  if (term.atoms.size() == 1) return Affine::Constant(term.coefficient);
+  Affine cofactor;
+  cofactor.terms.push_back(term);
+  auto& atoms = cofactor.terms[0].atoms;
+  atoms.erase(atoms.begin() + (atom - term.atoms.begin()));
+  return cofactor;
+}
+
 }  // namespace svod

@@ -50,6 +50,9 @@ Affine operator-(const Affine& a, const Affine& b);
 Affine operator*(const Affine& a, const Affine& b);
 bool IsSmall(const Affine& affine);
 
+// `term` without one of its atoms, which `atom` points to.
+Affine Cofactor(const Term& term, const Atom* atom);
+
 }  // namespace svod
 
 #endif  // SVOD_IR_AFFINE_H_

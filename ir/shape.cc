@@ -77,15 +77,6 @@ static bool ComesBefore(const Term& a, const Term& b) {
   return axis_of(a) < axis_of(b);
 }
 
-// A term without one of its factors.
-static Affine Without(const Term& term, const Atom& factor) {
-  Affine rest = Affine::Constant(term.coefficient);
-  for (const Atom& atom : term.atoms) {
-    if (!(atom == factor)) rest = rest * Affine::Of(atom);
-  }
-  return rest;
-}
-
 // floordiv(x, c) * c * k + floormod(x, c) * k is x * k, for a product k.
 Affine Dims::Recombine(Affine affine) {
   auto is_zero = [](const Affine& a) { return a.exact && a.is_constant() && a.constant == 0; };
@@ -93,13 +84,13 @@ Affine Dims::Recombine(Affine affine) {
     for (const Atom& atom : rest.atoms) {
       const UOp* mod = atom.node;
       if (mod->op() != Op::kFloormod || !IsConst(mod->source(1))) continue;
-      const Affine times = Without(rest, atom);
+      const Affine times = Cofactor(rest, &atom);
       const Affine wanted = times * ranges_.AffineOf(mod->source(1));
       for (const Term& whole : affine.terms) {
         for (const Atom& other : whole.atoms) {
           const UOp* quotient = other.node;
           if (quotient->op() != Op::kFloordiv || quotient->source(0) != mod->source(0) ||
-              quotient->source(1) != mod->source(1) || !is_zero(Without(whole, other) - wanted)) {
+              quotient->source(1) != mod->source(1) || !is_zero(Cofactor(whole, &other) - wanted)) {
             continue;
           }
           Affine parts;

@@ -62,14 +62,11 @@ class Tiler {
 
   void Tile(int64_t axis, std::vector<LoopAction>* unrolls) {
     LoopAnalysis analysis(kernel_.sink, pass_.ranges);
-    const LoopUse* columns = nullptr;
-    for (const LoopUse& loop : analysis.loops()) {
-      if (AxisOf(loop) == axis && loop.end != nullptr) columns = &loop;
-    }
+    const LoopUse* columns = LoopOf(analysis, axis);
     if (columns == nullptr) return;
     std::vector<const UOp*> sums = SumsIn(analysis, *columns);
     int64_t lanes = ChooseLanes(analysis, *columns, target_, pass_.ranges);
-    int64_t registers = std::max<int64_t>(1, lanes * columns->element_bytes / target_.vector_bytes);
+    int64_t registers = RegistersOf(lanes, *columns);
     const LoopUse* rows = FindRows(analysis, *columns, sums);
     int64_t tile = rows == nullptr ? 1 : ChooseRows(*rows, registers, sums.size());
     if (tile < 2) {
@@ -119,6 +116,17 @@ class Tiler {
   static constexpr int64_t kFarBytes = 1024;
 
   static int64_t AxisOf(const LoopUse& loop) { return loop.range->arg<AxisArgument>().axis; }
+  // The loop, not a reduction's, of that axis; null if there is none.
+  static const LoopUse* LoopOf(LoopAnalysis& analysis, int64_t axis) {
+    for (const LoopUse& loop : analysis.loops()) {
+      if (loop.end != nullptr && AxisOf(loop) == axis) return &loop;
+    }
+    return nullptr;
+  }
+  // Vector registers that so many lanes of what the columns store or fold fill.
+  int64_t RegistersOf(int64_t lanes, const LoopUse& columns) {
+    return std::max<int64_t>(1, lanes * columns.element_bytes / target_.vector_bytes);
+  }
   int64_t MinExtent(const UOp* range) { return pass_.ranges.Of(range->source(0)).min; }
   int64_t MaxExtent(const UOp* range) { return pass_.ranges.Of(range->source(0)).max; }
 
@@ -159,8 +167,7 @@ class Tiler {
                      std::vector<LoopAction>* unrolls) {
     constexpr int64_t kMostTerms = 32, kMostOps = 192, kMostRows = 4;
     if (lanes < 2) return false;
-    const int64_t registers =
-        std::max<int64_t>(1, lanes * columns.element_bytes / target_.vector_bytes);
+    const int64_t registers = RegistersOf(lanes, columns);
     int64_t terms = 0;
     std::vector<int64_t> axes;
     for (const UOp* sum : sums) {
@@ -300,14 +307,10 @@ class Tiler {
   // Merged columns may fill more registers than those that the tile was chosen for.
   void FitRows(int64_t rows_axis, int64_t columns_axis, std::vector<LoopAction>* unrolls) {
     LoopAnalysis analysis(kernel_.sink, pass_.ranges);
-    const LoopUse *rows = nullptr, *columns = nullptr;
-    for (const LoopUse& loop : analysis.loops()) {
-      if (loop.end != nullptr && AxisOf(loop) == rows_axis) rows = &loop;
-      if (loop.end != nullptr && AxisOf(loop) == columns_axis) columns = &loop;
-    }
+    const LoopUse *rows = LoopOf(analysis, rows_axis), *columns = LoopOf(analysis, columns_axis);
     if (rows == nullptr || columns == nullptr) return;
     int64_t lanes = ChooseLanes(analysis, *columns, target_, pass_.ranges);
-    int64_t registers = std::max<int64_t>(1, lanes * columns->element_bytes / target_.vector_bytes);
+    int64_t registers = RegistersOf(lanes, *columns);
     int64_t tile = ChooseRows(*rows, registers, SumsIn(analysis, *columns).size());
     for (LoopAction& unroll : *unrolls) {
       if (unroll.axis == rows_axis) unroll.amount = tile;

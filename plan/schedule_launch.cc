@@ -222,11 +222,9 @@ Scheduler::Launch Scheduler::PlanLaunch(const Kernel& kernel, const UOp* effect)
     cuts = CutTiles(loops, whole, wanted);
     // A chunk of rows of which there may be none is computed row by row: tiles gain more than
     // cores.
-    const bool has_variable_rows = !RolesIn(whole, loops).empty() &&
-                                   std::any_of(loops.begin(), loops.end(), [](const UOp* loop) {
-                                     return !IsConst(loop->source(0));
-                                   });
-    if (cuts.empty() && has_variable_rows) return launch;
+    const bool is_variable = std::any_of(loops.begin(), loops.end(),
+                                         [](const UOp* loop) { return !IsConst(loop->source(0)); });
+    if (cuts.empty() && is_variable && !RolesIn(whole, loops).empty()) return launch;
   }
   if (cuts.empty()) {
     // Iterations that choose between values share what these have in common: on one core.

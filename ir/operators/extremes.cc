@@ -42,8 +42,8 @@ Expression FirstInBlocks(Expression x, ReduceKind kind, int64_t blocks) {
   const int last = builder.RankOf(x) - 1;
   const DType dtype = x.node()->dtype();
   Shape rows = DimsBetween(builder, x, 0, last);
-  const UOp *count = NumElements(builder, x, {last}), *size = builder.Index(kBlock);
-  if (const int64_t rest = blocks * kBlock - ConstInt(count); rest > 0) {
+  const UOp* size = builder.Index(kBlock);
+  if (const int64_t rest = blocks * kBlock - ConstInt(builder.Dim(x, last)); rest > 0) {
     const UOp* never = builder.context().Bits(dtype, ReduceIdentity(kind, dtype));
     x = {builder, builder.PadAxis(x, last, never, builder.Index(0), builder.Index(rest))};
   }
@@ -54,8 +54,7 @@ Expression FirstInBlocks(Expression x, ReduceKind kind, int64_t blocks) {
   Expression block = FirstOf(of_blocks, of_row, last, false);
 
   // Among the blocks of all rows.
-  const UOp* num_rows = builder.Index(1);
-  for (const UOp* row : rows) num_rows = builder.dims().Mul(num_rows, row);
+  const UOp* num_rows = builder.dims().Product(rows);
   const UOp* num_blocks = builder.dims().Mul(num_rows, builder.Index(blocks));
   Expression row(builder, builder.Reshape(builder.Arange(num_rows, Scalar::kI64), rows));
   Expression number(builder, builder.Cast(block, Scalar::kI64));

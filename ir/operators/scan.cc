@@ -1,9 +1,9 @@
 #include "ir/operators/scan.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "ir/evaluate.h"
 #include "ir/operators/compose.h"
 #include "ir/operators/reductions.h"
 
@@ -15,41 +15,7 @@ namespace {
 constexpr int64_t kFirstBlock = 16, kLastBlock = 1024;
 
 const UOp* Identity(TensorBuilder& builder, ReduceKind kind, DType dtype) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  switch (kind) {
-    case ReduceKind::kAdd:
-    case ReduceKind::kOr:
-      return builder.ConstInt(dtype, 0);
-    case ReduceKind::kMul:
-      return builder.ConstInt(dtype, 1);
-    case ReduceKind::kAnd:
-      return builder.ConstInt(dtype, dtype.is_bool() ? 1 : -1);
-    case ReduceKind::kMax:
-      return dtype.is_float() ? builder.Const(dtype, -kInfinity)
-                              : builder.ConstInt(dtype, MinValue(dtype));
-    case ReduceKind::kMin:
-      if (dtype.is_float()) return builder.Const(dtype, kInfinity);
-      return builder.ConstInt(dtype, dtype.is_unsigned() ? -1 : MaxValue(dtype));
-  }
-  return nullptr;
-}
-
-Expression Combined(ReduceKind kind, Expression x, Expression y) {
-  switch (kind) {
-    case ReduceKind::kAdd:
-      return x + y;
-    case ReduceKind::kMul:
-      return x * y;
-    case ReduceKind::kMax:
-      return Max(x, y);
-    case ReduceKind::kMin:
-      return Min(x, y);
-    case ReduceKind::kAnd:
-      return And(x, y);
-    case ReduceKind::kOr:
-      return Or(x, y);
-  }
-  return x;
+  return builder.context().Bits(dtype, ReduceIdentity(kind, dtype));
 }
 
 // In one step: a reduction over those j that i sees.
@@ -98,7 +64,7 @@ Expression ScanBlocks(TensorBuilder& builder, ReduceKind kind, const UOp* x, int
   const int64_t next = std::min(4 * block, kLastBlock);
   Expression scanned = ScanBlocks(builder, kind, totals, axis, true, next);
   Expression before(builder, builder.Unsqueeze(scanned, axis + 1));
-  const UOp* result = builder.Reshape(Combined(kind, before, inside), shape);
+  const UOp* result = builder.Reshape(before.Of(ReduceOp(kind), inside), shape);
   // Whole blocks are computed, also where the last one sticks out: of a part of them an element's
   // block would be a division.
   if (!IsConstInt(rest, 0)) result = builder.Contiguous(result);

@@ -27,6 +27,19 @@ class DimsTest : public ::testing::Test {
   int64_t next_axis_ = 0;
 };
 
+// A number is its quotient's multiple and its remainder, also where both stand in products; a
+// square of the remainder is something else.
+TEST_F(DimsTest, QuotientsAndRemaindersOfProductsAreTheNumber) {
+  const UOp *n = Variable("n", 1, 100), *k = Variable("k", 1, 100);
+  const UOp* quotient = dims_.Floordiv(n, dims_.Const(4));
+  const UOp* remainder = dims_.Floormod(n, dims_.Const(4));
+  const UOp* product = dims_.Add(dims_.Mul(k, remainder), Times(dims_.Mul(k, quotient), 4));
+  EXPECT_EQ(product, dims_.Mul(k, n));
+  EXPECT_TRUE(dims_.Same(Times(dims_.Mul(k, quotient), 4), dims_.Mul(k, dims_.Sub(n, remainder))));
+  const UOp* squared = dims_.Add(dims_.Mul(remainder, remainder), Times(quotient, 4));
+  EXPECT_FALSE(dims_.Same(squared, n));
+}
+
 // The rows of a picture with a border of one, one after another, three at a time: x, moved by one
 // in each of the three.
 TEST_F(DimsTest, WindowsOverAPaddedWidthNeedNoDivision) {
